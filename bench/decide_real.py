@@ -30,10 +30,10 @@ from pgdyno.host.machine.inspection import inspect_host
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.plan_decision import PlanDecision, PlanState, decide_plan
 from pgdyno.measure.measure import measure
-from pgdyno.model.experiments.experiment import Design, Experiment, ResetPolicy
+from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import ResetPolicy, Workload
 from pgdyno.model.plans.terms import PLAN, RELOAD_GAIN, Terms
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.installations import choose_installation

@@ -17,8 +17,8 @@ from pathlib import Path
 from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import open_progress
 from pgdyno.measure.conditions import Conditions
-from pgdyno.model.experiments.experiment import Design, Experiment, ResetPolicy
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.experiment import Design, Experiment
+from pgdyno.model.experiments.workload import ResetPolicy, Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.installations import choose_installation
 from pgdyno.studies.compare import compare

@@ -16,7 +16,7 @@ from bench.race_place import IDENTIFIER, PORT, ROOTS_IDENTIFIER, ROOTS_TEXT, STA
 from pgdyno.apply.session.server_files import ServerFiles, files_of
 from pgdyno.apply.writers.program import PgCtlOptionsWriter, ProgramLinkWriter
 from pgdyno.base.ports import Found
-from pgdyno.postgres.inspection import interchange
+from pgdyno.postgres.inspection import server_requirements
 
 Call: TypeAlias = Callable[[int], object]
 """One try, by its number. Returns: what it found; False if it refused without an error."""
@@ -91,9 +91,9 @@ def _found(place: Place, identifier: int) -> object:
 def _appending(place: Place, own: Path) -> Iterator[Call]:
     """Provide what appends lines to the pg_hba.conf of a scratch server whose data directory this is."""
     nothing = cast("Any", _Rows([]))
-    ask = cast("Any", interchange._unsupported)  # noqa: SLF001 — what root does while the server runs
+    ask = cast("Any", server_requirements._unsupported)  # noqa: SLF001 — what root does while the server runs
     try:
-        from pgdyno.postgres.connection.login_rules import login_rules
+        from pgdyno.postgres.connection.hba_file import login_rules
     except ImportError:  # a version that appends by path
         yield lambda _: ask(nothing, ["trust"], place.data / "pg_hba.conf")
     else:

@@ -24,7 +24,7 @@ from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import parse_variant
 from pgdyno.postgres.process.installations import embedded
-from pgdyno.profile.reading.simulate import as_valgrind_takes_it
+from pgdyno.profile.reading.simulate import for_valgrind
 from pgdyno.profile.reading.simulated_sessions import session_counts
 from pgdyno.profile.simulated_caches import simulated_caches
 from pgdyno.profile.simulation import spread
@@ -60,7 +60,7 @@ def main() -> None:
 
 def _runs(workload: Workload, lengths: list[int]) -> Iterator[Counts]:
     """Yield the counts of equal runs, each on a fresh server."""
-    plain, valgrind = as_valgrind_takes_it(parse_variant("default")), find_valgrind()
+    plain, valgrind = for_valgrind(parse_variant("default")), find_valgrind()
     if valgrind is None:
         raise SystemExit("valgrind is not installed: apt-get install valgrind")
     with open_scratch_arena(embedded(), (plain,), Quiet(), is_isolated=False, is_timed=False) as arena:

@@ -152,7 +152,7 @@ def winner_of(trials: list[Trial]) -> Point:
 
 
 def is_claimed(tuning: Tuning, landscape: Landscape, trials: list[Trial]) -> bool:
-    """Whether a search ends in a proven gain: its answer made short, and measured afresh."""
+    """Whether a search ends in a proven gain: its answer made short, and measured again."""
     winner = winner_of(trials)
     if not winner:
         return False

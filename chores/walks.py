@@ -83,7 +83,7 @@ WALKS = (
             "apply.session.restart:reload_and_wait",
             "apply.runs.changes:read_back",
             "apply.writers.alter_system:AlterSystemWriter.verify",
-            "apply.runs.by_hand:outcome",
+            "apply.runs.manual_commands:outcome",
             "apply.journal_text:apply_text",
         ),
     ),
@@ -114,7 +114,7 @@ WALKS = (
         6,
         (
             "load.transaction_log:TransactionLog.read_new",
-            "load.drained:DrainedTurns.logs",
+            "load.driver_turns:DrainedTurns.logs",
             "measure.rounds:_measure",
             "measure.blocks.transactions:parse_all",
             "measure.blocks.observation:build_blocks",

@@ -4,17 +4,17 @@ use std::io::Read;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use pgdyno_driver::connect::LONG;
+use pgdyno_driver::commands::Command;
+use pgdyno_driver::connect::LONGEST_STATEMENT;
 use pgdyno_driver::conninfo::Keywords;
 use pgdyno_driver::error::{Error, Result};
 use pgdyno_driver::job::{ArmJob, ArrivalsJob, Job, require_answer_limit};
 use pgdyno_driver::protocol::request::Mode;
-use pgdyno_driver::run::Command;
 use pgdyno_driver::workload::catalogue;
 use pgdyno_driver::workload::sampled::TRANSACTIONS;
 use serde_json::{Map, Value};
 
-/// Issues load on PostgreSQL servers, on schedule and at little cost, and measures it.
+/// Generates load on PostgreSQL servers, on schedule and with little overhead, and measures it.
 #[derive(Parser)]
 #[command(version, about, after_help = EXIT_STATUS)]
 pub struct Arguments {
@@ -23,79 +23,79 @@ pub struct Arguments {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 done; 1 failed; 2 usage; 130 or 143 ended by SIGINT or SIGTERM, with the results so far. \
-A second signal ends it at once.";
+Exit status: 0 success; 1 failure; 2 usage error; 130 or 143 terminated by SIGINT or SIGTERM, with the \
+results so far. A second signal terminates immediately.";
 
 #[derive(Subcommand)]
 pub enum Task {
     /// Run a workload against a server.
     Run(RunArguments),
-    /// Create and fill the tables that a workload needs.
+    /// Create and fill a workload's tables.
     Load(LoadArguments),
-    /// Take a job (JSON, one line) and then commands from the standard input; tell events on the output.
+    /// Read a job (JSON, one line), then commands from standard input; write events to standard output.
     Serve,
     /// List the workloads.
     Workloads,
-    /// Print a workload's prepared statements with parameters of some transactions, as JSON.
+    /// Print a workload's prepared statements with sample parameters, as JSON.
     Statements(StatementsArguments),
 }
 
 #[derive(Args)]
 pub struct RunArguments {
-    /// What to run (see `pgdyno-driver workloads`).
+    /// The workload (see `pgdyno-driver workloads`).
     pub workload: String,
-    /// The server: postgresql://… or host=… dbname=…; what is missing comes from PGHOST, PGUSER, ….
+    /// The server: postgresql://… or host=… dbname=…; defaults come from PGHOST, PGUSER, ….
     #[arg(default_value = "")]
     pub target: String,
     /// An option of the workload; repeatable.
     #[arg(short, long = "option", value_name = "NAME=VALUE")]
     pub options: Vec<String>,
-    /// Connections.
+    /// Number of connections.
     #[arg(short, long, default_value_t = 1)]
     pub clients: u64,
-    /// Event loops.
+    /// Number of event loops.
     #[arg(short = 'j', long, default_value_t = 1)]
     pub threads: usize,
-    /// CPUs that the event loops are pinned to.
+    /// CPUs to pin the event loops to.
     #[arg(long, value_delimiter = ',', value_name = "CPU,…")]
     pub cpus: Vec<usize>,
-    /// How statements travel.
+    /// Query protocol.
     #[arg(short = 'M', long, value_enum, default_value_t = Mode::Prepared)]
     pub mode: Mode,
-    /// How long to run; without this and a count, ten seconds, unless the workload ends by itself.
+    /// Run time; default without a count: ten seconds, unless the workload ends by itself.
     #[arg(short = 'T', long, value_name = "SECONDS")]
     pub time: Option<f64>,
     /// Transactions per client.
     #[arg(short = 't', long)]
     pub count: Option<u64>,
-    /// Run beforehand, without counting.
+    /// Warm-up time, not counted.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0, conflicts_with = "count")]
     pub warmup: f64,
-    /// Open loop: transactions per second over all clients; latencies count from the intended start.
+    /// Open loop: transactions per second over all clients; latency is measured from the intended start.
     #[arg(short = 'R', long, value_name = "PER_SECOND")]
     pub rate: Option<f64>,
-    /// How an open loop's arrivals are spread.
+    /// Distribution of an open loop's arrivals.
     #[arg(long, value_enum, default_value_t = ArrivalsJob::Poisson)]
     pub arrivals: ArrivalsJob,
-    /// Pause of each client after each transaction.
+    /// Pause after each transaction of a client.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub think_time: f64,
     /// Time over which the clients start.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub ramp: f64,
-    /// Of every random choice: equal seeds give equal streams of transactions.
+    /// Random seed: equal seeds give equal streams of transactions.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How many transactions may be given up before the run fails.
+    /// Number of transactions that may be given up before the run fails.
     #[arg(long, default_value_t = 0)]
     pub max_errors: u64,
-    /// For how long a lost connection is tried to be replaced; 0: losing one fails the run.
+    /// How long to try to replace a lost connection; 0: a lost connection fails the run.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
     pub reconnect: f64,
-    /// How long the server may leave a statement unanswered before the run fails.
+    /// Time limit on the answer to a statement; exceeding it fails the run.
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0)]
     pub answer_limit: f64,
-    /// Length of an interval.
+    /// Reporting interval.
     #[arg(short = 'i', long, value_name = "SECONDS", default_value_t = 1.0)]
     pub interval: f64,
     /// Print JSON lines.
@@ -105,7 +105,7 @@ pub struct RunArguments {
 
 #[derive(Args)]
 pub struct LoadArguments {
-    /// Whose tables to load.
+    /// The workload.
     pub workload: String,
     /// The server, as in `run`.
     #[arg(default_value = "")]
@@ -113,16 +113,16 @@ pub struct LoadArguments {
     /// An option of the workload; repeatable.
     #[arg(short, long = "option", value_name = "NAME=VALUE")]
     pub options: Vec<String>,
-    /// Of the rows.
+    /// Random seed of the rows.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How long the server may leave a statement unanswered before the load fails; an index build is one statement.
-    #[arg(long, value_name = "SECONDS", default_value_t = LONG.as_secs_f64())]
+    /// Time limit on the answer to a statement, such as an index build; exceeding it fails the load.
+    #[arg(long, value_name = "SECONDS", default_value_t = LONGEST_STATEMENT.as_secs_f64())]
     pub answer_limit: f64,
 }
 
 impl LoadArguments {
-    /// How long a statement may take.
+    /// The time limit on a statement.
     pub fn answer_limit(&self) -> Result<Duration> {
         require_answer_limit(self.answer_limit)?;
         Ok(Duration::from_secs_f64(self.answer_limit))
@@ -131,29 +131,30 @@ impl LoadArguments {
 
 #[derive(Args)]
 pub struct StatementsArguments {
-    /// Whose statements.
+    /// The workload.
     pub workload: String,
     /// An option of the workload; repeatable.
     #[arg(short, long = "option", value_name = "NAME=VALUE")]
     pub options: Vec<String>,
-    /// Read options as one JSON object from the standard input, too: those of a captured workload are many.
+    /// Also read options from standard input, as one JSON object: a captured workload has many.
     #[arg(long)]
     pub options_on_stdin: bool,
-    /// From how many transactions of a client to take parameters.
+    /// Number of transactions per client to take parameters from.
     #[arg(long, default_value_t = TRANSACTIONS, value_name = "N")]
     pub transactions: usize,
-    /// Of the transactions.
+    /// Random seed of the transactions.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
 impl StatementsArguments {
-    /// The options of the arguments, and of the standard input where those are asked for.
+    /// The options from the arguments and, with `--options-on-stdin`, from standard input.
     pub fn options(&self, stdin: impl Read) -> Result<Value> {
         let mut options = read_options(&self.options)?;
         if self.options_on_stdin {
-            let more: Map<String, Value> = serde_json::from_reader(stdin)
-                .map_err(|error| Error::new(format!("the standard input has no options: {error}")))?;
+            let more: Map<String, Value> = serde_json::from_reader(stdin).map_err(|error| {
+                Error::new(format!("could not read options from standard input: {error}"))
+            })?;
             options.extend(more);
         }
         Ok(Value::Object(options))
@@ -198,10 +199,8 @@ impl RunArguments {
         let ends_by_itself = catalogue::ends_by_itself(&job.request())?;
         if self.warmup > 0.0 && ends_by_itself {
             return Err(Error::new(format!("workload \"{}\" cannot have a warm-up", self.workload))
-                .detail(
-                    "it ends by itself after the work that its options name; a warm-up would do a part of it",
-                )
-                .hint("leave --warmup out"));
+                .detail("it ends after the work set by its options; a warm-up would do part of it")
+                .hint("omit --warmup"));
         }
         let run = |duration_s| Command::Run { arm: 0, duration_s, start_at_ns: 0, interval_s: self.interval };
         let needs_time = self.count.is_none() && !ends_by_itself;
@@ -217,12 +216,12 @@ impl RunArguments {
     }
 }
 
-/// Reads `name=value` pairs; a value that looks like JSON is JSON, any other a string.
+/// Reads `name=value` pairs. A value that is not valid JSON is a string.
 pub fn read_options(pairs: &[String]) -> Result<Map<String, Value>> {
     let mut options = Map::new();
     for pair in pairs {
         let (name, value) = pair.split_once('=').ok_or_else(|| {
-            Error::new(format!("\"{pair}\" is no option")).hint("write --option name=value")
+            Error::new(format!("invalid option \"{pair}\"")).hint("write --option name=value")
         })?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.into()));
         options.insert(name.into(), value);
@@ -240,7 +239,7 @@ mod tests {
         let all = [&["pgdyno-driver", "run"], arguments].concat();
         match Arguments::try_parse_from(all).unwrap().task {
             Task::Run(run) => run.commands(&run.job()?),
-            _ => panic!("it is a run"),
+            _ => panic!("not a run"),
         }
     }
 
@@ -248,7 +247,7 @@ mod tests {
         let first = commands(arguments).unwrap().swap_remove(0);
         match first {
             Command::Run { duration_s, .. } => duration_s,
-            other => panic!("{other:?} is no run"),
+            other => panic!("{other:?} is not a run"),
         }
     }
 
@@ -270,12 +269,13 @@ mod tests {
                 ["pgdyno-driver", "statements", "captured", "-o", "a=1", "-o", "b=2", "--options-on-stdin"];
             match Arguments::try_parse_from(all).unwrap().task {
                 Task::Statements(statements) => statements.options(more.as_bytes()),
-                _ => panic!("it is about statements"),
+                _ => panic!("not the statements task"),
             }
         };
         assert_eq!(options(r#"{"b": "x"}"#).unwrap(), serde_json::json!({"a": 1, "b": "x"}));
         let error = options("[").unwrap_err();
-        assert!(error.message.starts_with("the standard input has no options: "), "{}", error.message);
+        let message = error.message;
+        assert!(message.starts_with("could not read options from standard input: "), "{message}");
     }
 
     #[test]

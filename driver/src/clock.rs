@@ -1,7 +1,7 @@
-//! The driver's only clock: monotonic, with one reading of the wall clock at start as its origin.
+//! The driver's only clock: monotonic, set from the wall clock once at start.
 //!
-//! Readings are wall-clock nanoseconds that never step, so that they can be compared with other processes'
-//! and a correction of the wall clock in the middle of a run changes nothing.
+//! Readings are nanoseconds since the epoch and never step. They are comparable with those of other
+//! processes, and a correction of the wall clock during a run has no effect.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ pub type Nanos = u64;
 /// One second.
 pub const SECOND: Nanos = 1_000_000_000;
 
-/// A clock that is shared by copying.
+/// The clock. Copies share its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,
@@ -19,7 +19,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Reads the wall clock once.
+    /// Starts the clock at the wall-clock time.
     pub fn start() -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { origin: Instant::now(), origin_ns: since_epoch.as_nanos() as Nanos }
@@ -31,12 +31,12 @@ impl Clock {
     }
 }
 
-/// Converts seconds, as a user gave them, to nanoseconds; negative or absurd values end at the bounds.
+/// Converts seconds to nanoseconds, clamped to 0 to 1e9 seconds.
 pub fn nanos(seconds: f64) -> Nanos {
     (seconds.clamp(0.0, 1e9) * 1e9) as Nanos
 }
 
-/// How long from `now` until `then`; nothing if that has passed.
+/// The time from `now` until `then`; zero if `then` has passed.
 pub fn until(now: Nanos, then: Nanos) -> Duration {
     Duration::from_nanos(then.saturating_sub(now))
 }
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn readings_go_on_from_the_beginning_whatever_the_wall_clock_shows_since() {
-        // As if the wall clock had been set from the year 2001 to today, right after the start.
+        // Simulates a wall clock set from 2001 to today right after the start.
         let begin = 1_000_000_000 * SECOND;
         let clock = Clock { origin: Instant::now(), origin_ns: begin };
         let first = clock.now();

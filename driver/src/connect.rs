@@ -1,5 +1,5 @@
-//! Connects and logs in, waiting for each answer up to a limit. What follows on the connection is either
-//! `execute` here (loading, preparing) or the event loop's.
+//! Opens connections and logs in, with a time limit on each answer. A connection then either runs statements
+//! here (loading, preparing) or moves to the event loop.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -25,34 +25,34 @@ use crate::transport::Transport;
 use crate::workload::{Statement, StatementId, StatementKind};
 
 const READ_BYTES: usize = 16 << 10;
-/// Their answers fit into a socket's buffer: nobody reads them while these are sent.
+/// Statements prepared per batch: their answers, not read while sending, fit into a socket's buffer.
 const PREPARED_AT_ONCE: usize = 1000;
-/// Building an index or loading a table takes its time, but none of ours takes longer than this.
-pub const LONG: Duration = Duration::from_secs(6 * 3600);
-/// However long an answer takes, what is sent is taken sooner: a server that copies rows only writes them down.
-const MOST_TO_SEND: Duration = Duration::from_secs(120);
-/// A Unix socket whose queue is full is tried again this often.
+/// Time limit on index builds and table loads: no workload's statement takes longer.
+pub const LONGEST_STATEMENT: Duration = Duration::from_secs(6 * 3600);
+/// Time limit on sending, shorter than that on answers: a server copying rows only stores what it reads.
+const SEND_LIMIT: Duration = Duration::from_secs(120);
+/// Pause between attempts to connect to a Unix socket with a full listen queue.
 const QUEUE_PAUSE: Duration = Duration::from_millis(5);
 
-/// A connection that is logged in and idle.
+/// An idle connection after login.
 pub struct Connection {
     /// Its stream, in blocking mode.
     pub transport: Transport,
-    /// The server's version, as it reports it.
+    /// The reported `server_version`.
     pub server_version: String,
     /// The backend's process id.
     pub backend_pid: i32,
-    /// A remark on the login's security.
+    /// A note on the login's security.
     pub note: Option<String>,
     place: String,
     inbox: BytesMut,
     answer_limit: Duration,
-    /// Until when the present answer is waited for: messages may come without end, and none of them end it.
+    /// Deadline of the current answer. Messages do not extend it: a server could send them without end.
     deadline: Instant,
 }
 
 impl Connection {
-    /// Connects and logs in. Waits at most `connect_timeout` for the connection, the login and each answer after it.
+    /// Connects and logs in. `connect_timeout` limits the connection, the login and each later answer.
     pub fn open(info: &ConnInfo) -> Result<Self> {
         let transport = open_transport(info)?;
         let channel = transport.channel(info.ssl_mode == Some(SslMode::Disable));
@@ -81,21 +81,20 @@ impl Connection {
         }
     }
 
-    /// Prints the remark on the login's security, if there is one, on standard error.
-    pub fn tell_note(&self) {
+    /// Prints the note on the login's security, if any, to standard error.
+    pub fn print_note(&self) {
         if let Some(note) = &self.note {
-            terminal::say(&format_args!("note: {}: {note}", self.place));
+            terminal::print_stderr(&format_args!("note: {}: {note}", self.place));
         }
     }
 
-    /// Lets the server take so long for each of the statements that follow. A server that has gone is noticed all
-    /// the same.
+    /// Sets the time limit on the answer to each following statement. Keepalive still detects a lost server.
     pub fn set_answer_limit(&mut self, limit: Duration) -> Result<()> {
         self.answer_limit = limit;
-        self.transport.set_timeouts(limit, limit.min(MOST_TO_SEND)).map_err(|error| self.lost(&error))
+        self.transport.set_timeouts(limit, limit.min(SEND_LIMIT)).map_err(|error| self.lost(&error))
     }
 
-    /// Prepares those in `used` of a role's statements, each under its index, if it may be prepared.
+    /// Prepares a role's statements in `used`, each under its index, except unprepared ones.
     pub fn prepare(&mut self, statements: &[Statement], used: Range<StatementId>) -> Result<()> {
         let numbered: Vec<_> = used.clone().zip(&statements[used]).collect();
         for some in numbered.chunks(PREPARED_AT_ONCE) {
@@ -106,13 +105,13 @@ impl Connection {
                 }
             }
             write_sync(&mut out);
-            self.ask(&out)?;
+            self.request(&out)?;
             self.until_ready(|error| error.while_using_tables("prepare the workload's statements"), |_| {})?;
         }
         Ok(())
     }
 
-    /// Its stream, for the event loop, when everything that has arrived is read.
+    /// Reads all received messages and returns the stream, for the event loop.
     pub fn into_transport(mut self) -> Result<Transport> {
         while !self.inbox.is_empty() {
             if let Message::ErrorResponse(body) = self.receive()? {
@@ -122,11 +121,11 @@ impl Connection {
         Ok(self.transport)
     }
 
-    /// Runs a query as text and returns the first column of its first row.
+    /// Runs a simple query and returns the first column of its first row.
     pub fn execute(&mut self, sql: &str) -> Result<Option<String>> {
         let mut out = Vec::new();
         write_text(&mut out, sql);
-        self.ask(&out)?;
+        self.request(&out)?;
         let mut value = None;
         let doing = format!("run \"{}\"", shortened(sql));
         self.until_ready(
@@ -140,18 +139,18 @@ impl Connection {
         Ok(value)
     }
 
-    /// Sends rows to a `COPY … FROM STDIN`; `next` appends some, and returns false when there are no more.
+    /// Sends rows to a `COPY … FROM STDIN`. `next` appends a chunk and returns false after the last one.
     pub fn copy_in(&mut self, sql: &str, mut next: impl FnMut(&mut Vec<u8>) -> bool) -> Result<()> {
         let doing = format!("run \"{}\"", shortened(sql));
         let mut out = Vec::new();
         write_text(&mut out, sql);
-        self.ask(&out)?;
+        self.request(&out)?;
         loop {
             match self.receive()? {
                 Message::CopyInResponse(_) => break,
                 Message::NoticeResponse(_) | Message::ParameterStatus(_) => {}
                 Message::ErrorResponse(body) => return Err(ServerError::of(&body).while_doing(&doing)),
-                _ => return Err(Error::new(format!("could not {doing}: the server did not begin to copy"))),
+                _ => return Err(Error::new(format!("could not {doing}: the server did not start COPY"))),
             }
         }
         loop {
@@ -167,11 +166,11 @@ impl Connection {
                 break;
             }
         }
-        self.ask(b"c\0\0\0\x04")?;
+        self.request(b"c\0\0\0\x04")?;
         self.until_ready(|error| error.while_doing(&doing), |_| {})
     }
 
-    /// Takes messages until the server is ready, or has gone; the first error is returned then.
+    /// Takes messages until `ReadyForQuery` or the end of the connection. Returns the first error.
     fn until_ready(
         &mut self,
         explain: impl Fn(ServerError) -> Error,
@@ -185,14 +184,14 @@ impl Connection {
                     failed = failed.or_else(|| Some(explain(ServerError::of(&body))));
                 }
                 Ok(message) => take(&message),
-                // The server says why before it closes a connection.
+                // A server sends the reason before it closes the connection.
                 Err(lost) => return Err(failed.unwrap_or(lost)),
             }
         }
     }
 
-    /// Sends what is to be answered, and waits for that from now on.
-    fn ask(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Sends a request and starts the time limit on its answer.
+    fn request(&mut self, bytes: &[u8]) -> Result<()> {
         self.deadline = Instant::now() + self.answer_limit;
         self.send(bytes)
     }
@@ -202,26 +201,25 @@ impl Connection {
         sent.map_err(|error| self.unsent(&error))
     }
 
-    /// Says why bytes could not be sent. If the server has closed the connection, it may have said why before.
+    /// The error for a failed send: the server's, if it sent one before closing the connection.
     fn unsent(&mut self, why: &io::Error) -> Error {
         self.inbox.extend_from_slice(&self.transport.rest());
         while let Ok(Some(message)) = self.arrived() {
             if let Message::ErrorResponse(body) = message {
-                return ServerError::of(&body).while_doing(&format!("talk to {}", self.place));
+                return ServerError::of(&body).while_doing(&format!("communicate with {}", self.place));
             }
         }
         self.lost(why)
     }
 
-    /// Takes the next message, if all of it has arrived.
+    /// Takes the next message if it is complete.
     fn arrived(&mut self) -> Result<Option<Message>> {
         if let Some(length) = self.inbox.get(1..HEADER_BYTES) {
-            // Before the parser makes room for it.
+            // Before the parser allocates memory for it.
             check_length(self.inbox[0], length)?;
         }
         Message::parse(&mut self.inbox).map_err(|error| {
-            Error::new(format!("{} does not speak PostgreSQL's protocol", self.place))
-                .detail(error.to_string())
+            Error::new(format!("{} does not use PostgreSQL's protocol", self.place)).detail(error.to_string())
         })
     }
 
@@ -249,8 +247,8 @@ impl Connection {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "the server did not answer in time".into(),
             _ => error.to_string(),
         };
-        Error::new(format!("could not talk to {}: {why}", self.place))
-            .hint("does the server run? Its log says why it closes connections")
+        Error::new(format!("could not communicate with {}: {why}", self.place))
+            .hint("check that the server is running; see its log for the reason for closed connections")
     }
 }
 
@@ -270,7 +268,7 @@ fn open_transport(info: &ConnInfo) -> Result<Transport> {
     Ok(transport)
 }
 
-/// Connects without waiting in the kernel, which has no limit for a server whose queue is full.
+/// Connects without blocking: with a full listen queue, a blocking connect has no time limit.
 fn open_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
     let deadline = Instant::now() + limit;
     loop {
@@ -282,7 +280,7 @@ fn open_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
             }
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
             Err(_) if Instant::now() >= deadline => {
-                let why = format!("its queue of connections stayed full for {:.0} s", limit.as_secs_f64());
+                let why = format!("its listen queue was full for {:.0} s", limit.as_secs_f64());
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             Err(_) => std::thread::sleep(QUEUE_PAUSE),
@@ -311,7 +309,7 @@ fn open_tcp(info: &ConnInfo) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Notices within two minutes of waiting that a server's machine has gone, however long an answer may take.
+/// Enables keepalive: a lost server host is detected within two minutes, whatever the answer limit.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     let options = [
         (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
@@ -323,7 +321,7 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
         let value: libc::c_int = value;
         let length = size_of::<libc::c_int>() as libc::socklen_t;
         let result = unsafe {
-            // SAFETY: the descriptor is open, and the option's value is an int that lives through the call.
+            // SAFETY: the descriptor is open, and the option's value is an int that outlives the call.
             libc::setsockopt(stream.as_raw_fd(), level, name, (&raw const value).cast(), length)
         };
         if result != 0 {
@@ -335,14 +333,16 @@ fn keep_alive(stream: &TcpStream) -> io::Result<()> {
 
 fn unreachable(info: &ConnInfo, error: &io::Error) -> Error {
     let hint = match error.raw_os_error() {
-        None if error.kind() == io::ErrorKind::TimedOut => "the server accepts nobody: does it hang?",
-        Some(libc::EMFILE) => "allow more open files (ulimit -n) than connections, or use fewer clients",
-        _ => "does a server run there, and does it listen at this address?",
+        None if error.kind() == io::ErrorKind::TimedOut => "the server accepts no connections: it may hang",
+        Some(libc::EMFILE) => {
+            "raise the limit on open files (ulimit -n) above the number of connections, or use fewer clients"
+        }
+        _ => "check that a server is running there and listening at this address",
     };
     Error::new(format!("could not connect to {}: {error}", info.place())).hint(hint)
 }
 
-/// Reads the first column of a row: a count of columns, then length and bytes of each.
+/// Reads the first column of a `DataRow`: a column count, then length and bytes of each column.
 pub fn first_column(row: &[u8]) -> Option<String> {
     let length = i32::from_be_bytes(row.get(..4)?.try_into().ok()?);
     let value = row.get(4..4 + usize::try_from(length).ok()?)?;

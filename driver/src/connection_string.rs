@@ -1,10 +1,13 @@
-//! Connection strings as libpq takes them: URIs, and pairs of `keyword=value`. What the keywords mean is not known here.
+//! Parser for libpq connection strings: URIs and `keyword=value` pairs. It does not interpret the keywords.
 
 use std::collections::BTreeMap;
 
-use crate::conninfo::KNOWN;
 use crate::error::{Error, Result};
 
+/// The supported keywords.
+pub(crate) const KNOWN: &str = "host, port, user, password, dbname, hostaddr, sslmode, sslrootcert, sslcert, \
+                                sslkey, sslnegotiation, gssencmode, channel_binding, require_auth, \
+                                application_name, connect_timeout, options";
 const HOW_TO_WRITE: &str = "write postgresql://user@host:port/dbname or host=… port=… user=… dbname=…";
 
 /// Reads a URI or a `keyword=value` string.
@@ -34,7 +37,7 @@ fn parse_uri(rest: &str) -> Result<BTreeMap<String, String>> {
     }
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) =
-            pair.split_once('=').ok_or_else(|| malformed("an option without a value follows \"?\""))?;
+            pair.split_once('=').ok_or_else(|| malformed("a parameter after \"?\" has no value"))?;
         found.insert(percent_decode(name)?, percent_decode(value)?);
     }
     Ok(found)
@@ -43,10 +46,10 @@ fn parse_uri(rest: &str) -> Result<BTreeMap<String, String>> {
 fn split_address(address: &str) -> Result<(&str, &str)> {
     if address.contains(',') {
         return Err(Error::new("a URI with several hosts is not supported")
-            .hint("name the one server that is to be measured"));
+            .hint("specify only the server to measure"));
     }
     if let Some(rest) = address.strip_prefix('[') {
-        let (host, port) = rest.split_once(']').ok_or_else(|| malformed("a \"[\" is not closed"))?;
+        let (host, port) = rest.split_once(']').ok_or_else(|| malformed("unterminated \"[\""))?;
         return Ok((host, port.strip_prefix(':').unwrap_or("")));
     }
     Ok(address.split_once(':').unwrap_or((address, "")))
@@ -66,14 +69,14 @@ fn parse_pairs(text: &str) -> Result<BTreeMap<String, String>> {
     Ok(found)
 }
 
-/// Takes a keyword, which is one word, off what follows its `=`.
+/// Splits off a keyword (a single word) from the text after its `=`.
 fn split_keyword(text: &str) -> Option<(&str, &str)> {
     let (name, after) = text.split_once('=')?;
     let name = name.trim_end();
     (!name.is_empty() && !name.contains(char::is_whitespace)).then_some((name, after))
 }
 
-/// Takes one value, quoted with `'` and with `\` as the escape character, as libpq does.
+/// Splits off one value, with libpq's quoting: `'` as the quote, `\` as the escape character.
 fn take_value(text: &str) -> Result<(String, &str)> {
     let is_quoted = text.starts_with('\'');
     let mut value = String::new();
@@ -86,7 +89,7 @@ fn take_value(text: &str) -> Result<(String, &str)> {
             c => value.push(c),
         }
     }
-    if is_quoted { Err(malformed("a quote is not closed")) } else { Ok((value, "")) }
+    if is_quoted { Err(malformed("unterminated quoted value")) } else { Ok((value, "")) }
 }
 
 fn percent_decode(text: &str) -> Result<String> {
@@ -100,23 +103,23 @@ fn percent_decode(text: &str) -> Result<String> {
         }
         let digits = rest.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
         let decoded = digits.and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        bytes.push(decoded.ok_or_else(|| malformed("a \"%\" stands without two hexadecimal digits"))?);
+        bytes.push(decoded.ok_or_else(|| malformed("\"%\" is not followed by two hexadecimal digits"))?);
         rest = &rest[2..];
     }
-    String::from_utf8(bytes).map_err(|_| malformed("its bytes are not UTF-8"))
+    String::from_utf8(bytes).map_err(|_| malformed("it is not valid UTF-8"))
 }
 
-/// Nothing of the string itself is repeated: it may hold a password.
+/// The error omits the string, which may contain a password.
 fn malformed(why: &'static str) -> Error {
-    Error::new(format!("cannot read the connection string: {why}")).hint(HOW_TO_WRITE)
+    Error::new(format!("invalid connection string: {why}")).hint(HOW_TO_WRITE)
 }
 
-/// Names the last keyword that was understood, and nothing behind it: that may be the rest of a password.
+/// Names the last known keyword, and omits the rest of the string: it may be part of a password.
 fn no_keyword(last: Option<&str>) -> Error {
-    let Some(last) = last else { return malformed("it is neither a URI nor a list of keyword=value") };
-    Error::new(format!("cannot read the connection string after keyword \"{last}\""))
-        .detail("no other keyword and \"=\" follow its value")
-        .hint(format!("quote a value that has blanks, {last}='…'; {HOW_TO_WRITE}"))
+    let Some(last) = last else { return malformed("it is neither a URI nor keyword=value pairs") };
+    Error::new(format!("invalid connection string after keyword \"{last}\""))
+        .detail("its value is not followed by another keyword and \"=\"")
+        .hint(format!("quote a value that contains spaces, {last}='…'; {HOW_TO_WRITE}"))
 }
 
 #[cfg(test)]
@@ -125,23 +128,23 @@ mod tests {
 
     #[test]
     fn a_malformed_string_does_not_show_the_password() {
-        let after = |keyword| format!("cannot read the connection string after keyword \"{keyword}\"");
-        let because = |why| format!("cannot read the connection string: {why}");
+        let after = |keyword| format!("invalid connection string after keyword \"{keyword}\"");
+        let because = |why| format!("invalid connection string: {why}");
         for (text, expected) in [
             ("password=my secret", after("password")),
             ("host=h password=my secret user=ann", after("password")),
             ("password=my se=cret secret", after("password")),
-            ("secret", because("it is neither a URI nor a list of keyword=value")),
-            ("password='secret", because("a quote is not closed")),
-            ("postgresql://ann:%secret@h/d", because("a \"%\" stands without two hexadecimal digits")),
-            ("postgresql://ann:my?secret@h/d", because("an option without a value follows \"?\"")),
-            ("postgresql://ann@[secret/d", because("a \"[\" is not closed")),
+            ("secret", because("it is neither a URI nor keyword=value pairs")),
+            ("password='secret", because("unterminated quoted value")),
+            ("postgresql://ann:%secret@h/d", because("\"%\" is not followed by two hexadecimal digits")),
+            ("postgresql://ann:my?secret@h/d", because("a parameter after \"?\" has no value")),
+            ("postgresql://ann@[secret/d", because("unterminated \"[\"")),
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!(error.message, expected, "{text}");
             assert!(!error.to_string().contains("cret"), "{error}");
         }
         let hint = parse("password=my secret").unwrap_err().hint.unwrap();
-        assert!(hint.starts_with("quote a value that has blanks, password='…'; "), "{hint}");
+        assert!(hint.starts_with("quote a value that contains spaces, password='…'; "), "{hint}");
     }
 }

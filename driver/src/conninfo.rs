@@ -1,5 +1,5 @@
-//! Where a server is and how to log in: libpq's URIs, `keyword=value` strings and environment, the part of
-//! them that a load generator needs. Service and password files are read by pgdyno, which hands on the result.
+//! Connection parameters: the part of libpq's URIs, `keyword=value` strings and environment variables that a
+//! load generator needs. pgdyno reads service and password files, and passes on the result.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::connection_string;
+use crate::connection_string::{self, KNOWN};
 use crate::error::{Error, Result};
 use crate::protocol::startup::Login;
 use crate::security::{Binding, Methods, SslMode};
@@ -16,12 +16,8 @@ use crate::security::{Binding, Methods, SslMode};
 const DEFAULT_PORT: u16 = 5432;
 const DEFAULT_SOCKETS: &str = "/var/run/postgresql";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// What `connect_timeout=0` means, which is no limit to libpq: nothing is waited for without one here.
+/// Meaning of `connect_timeout=0`: no limit in libpq, but every wait has one here.
 const NO_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
-/// The keywords that are understood.
-pub(crate) const KNOWN: &str = "host, port, user, password, dbname, hostaddr, sslmode, sslrootcert, sslcert, sslkey, \
-                     sslnegotiation, gssencmode, channel_binding, require_auth, application_name, \
-                     connect_timeout, options";
 
 /// A server and a login.
 #[derive(Clone, Debug)]
@@ -30,31 +26,31 @@ pub struct ConnInfo {
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// Who logs in.
+    /// Role, database, password and authentication options.
     pub login: Login,
-    /// The host's address, if its name is not to be looked up.
+    /// The host's address; replaces name resolution, as in libpq.
     pub host_address: Option<IpAddr>,
-    /// How much TLS; without a word, none.
+    /// The requested sslmode; `None`: no TLS.
     pub ssl_mode: Option<SslMode>,
-    /// File of trusted certificates (PEM).
+    /// File of trusted CA certificates (PEM).
     pub ssl_root_cert: Option<PathBuf>,
-    /// What this program shows a server that asks for a certificate.
+    /// The client certificate.
     pub ssl_certificate: Option<ClientCertificate>,
-    /// Limit of one attempt to connect, and of each answer meanwhile; half a minute if nothing is said, and six hours
-    /// for 0, which is no limit in libpq.
+    /// Time limit on a connection attempt and on each answer during it. Default: 30 s; 0, no limit in libpq,
+    /// means six hours.
     pub connect_timeout: Duration,
 }
 
 /// Files of a certificate and its unencrypted key (PEM).
 #[derive(Clone, Debug)]
 pub struct ClientCertificate {
-    /// The certificate, and those that have signed it.
+    /// The certificate and its chain.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
 }
 
-/// Keywords and values, as libpq names them.
+/// libpq's keywords and their values.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub struct Keywords(pub BTreeMap<String, String>);
@@ -65,7 +61,7 @@ impl Keywords {
         connection_string::parse(text).map(Self)
     }
 
-    /// Takes what is missing from libpq's environment variables.
+    /// Fills in missing keywords from libpq's environment variables.
     #[must_use]
     pub fn or_environment(mut self, read: impl Fn(&str) -> Option<String>) -> Self {
         for (variable, keyword) in [
@@ -79,7 +75,7 @@ impl Keywords {
             ("PGSSLCERT", "sslcert"),
             ("PGSSLKEY", "sslkey"),
             ("PGSSLNEGOTIATION", "sslnegotiation"),
-            ("PGSSLCRL", "sslcrl"), // this one and the next two are refused: they ask for more than there is here
+            ("PGSSLCRL", "sslcrl"), // unsupported, as are the next two: mapped so that `resolve` refuses them
             ("PGSSLCRLDIR", "sslcrldir"),
             ("PGREQUIREPEER", "requirepeer"),
             ("PGGSSENCMODE", "gssencmode"),
@@ -96,7 +92,7 @@ impl Keywords {
         self
     }
 
-    /// Checks the keywords and completes them with libpq's defaults.
+    /// Checks the keywords and applies libpq's defaults.
     pub fn resolve(self) -> Result<ConnInfo> {
         let mut values = self.0;
         let mut take = |name: &str| values.remove(name);
@@ -138,13 +134,13 @@ impl Keywords {
 }
 
 impl ConnInfo {
-    /// The path of the Unix socket, if the host is a directory and no address was named.
+    /// The path of the Unix socket; `None` if the host is no directory or has an address.
     pub fn socket_path(&self) -> Option<PathBuf> {
         (self.host.starts_with('/') && self.host_address.is_none())
             .then(|| PathBuf::from(format!("{}/.s.PGSQL.{}", self.host, self.port)))
     }
 
-    /// Names the server in messages; never with a password.
+    /// The server's address for messages; never contains a password.
     pub fn place(&self) -> String {
         match self.socket_path() {
             Some(path) => path.display().to_string(),
@@ -163,7 +159,7 @@ fn host_address(text: Option<String>) -> Result<Option<IpAddr>> {
     let Some(text) = text else { return Ok(None) };
     let address = text.parse().map_err(|_| {
         invalid("hostaddr", &text)
-            .hint("write an address, such as 192.0.2.7 or 2001:db8::7; names belong to host")
+            .hint("write an address, such as 192.0.2.7 or 2001:db8::7; host names belong in host")
     })?;
     Ok(Some(address))
 }
@@ -173,13 +169,14 @@ fn timeout(text: Option<String>) -> Result<Duration> {
     match text.parse::<u32>() {
         Ok(0) => Ok(NO_TIMEOUT),
         Ok(seconds) => Ok(Duration::from_secs(seconds.into())),
-        Err(_) => Err(invalid("connect_timeout", &text)
-            .hint("write a whole number of seconds; 0 waits as long as six hours")),
+        Err(_) => {
+            Err(invalid("connect_timeout", &text).hint("write a whole number of seconds; 0 means six hours"))
+        }
     }
 }
 
 fn invalid(name: &str, text: &str) -> Error {
-    Error::new(format!("connection keyword {name} has no valid value: \"{text}\""))
+    Error::new(format!("invalid value for connection keyword {name}: \"{text}\""))
 }
 
 fn ssl_certificate(certificate: Option<String>, key: Option<String>) -> Result<Option<ClientCertificate>> {
@@ -188,14 +185,12 @@ fn ssl_certificate(certificate: Option<String>, key: Option<String>) -> Result<O
         (Some(certificate), Some(key)) => {
             Ok(Some(ClientCertificate { certificate: certificate.into(), key: key.into() }))
         }
-        _ => {
-            Err(Error::new("a client certificate needs its key")
-                .hint("write both sslcert=FILE and sslkey=FILE"))
-        }
+        _ => Err(Error::new("sslcert and sslkey must be specified together")
+            .hint("write both sslcert=FILE and sslkey=FILE")),
     }
 }
 
-/// Refuses values that ask for more than there is here.
+/// Refuses values that require unsupported features.
 fn require_supported(name: &str, value: Option<String>, supported: &[&str]) -> Result<()> {
     match value {
         Some(value) if !supported.contains(&value.as_str()) => {
@@ -210,7 +205,7 @@ fn operating_system_user() -> Result<String> {
     ["USER", "LOGNAME"]
         .iter()
         .find_map(|variable| std::env::var(variable).ok())
-        .ok_or_else(|| Error::new("no role to log in as").hint("add user=… or set PGUSER"))
+        .ok_or_else(|| Error::new("no user name specified").hint("add user=… or set PGUSER"))
 }
 
 #[cfg(test)]
@@ -275,16 +270,16 @@ mod tests {
         let info = resolved("user=a host=/tmp hostaddr=::1").unwrap();
         assert_eq!((info.socket_path(), info.host_address), (None, Some("::1".parse().unwrap())));
         let error = resolved("user=a hostaddr=db.example").unwrap_err();
-        assert_eq!(error.message, "connection keyword hostaddr has no valid value: \"db.example\"");
+        assert_eq!(error.message, "invalid value for connection keyword hostaddr: \"db.example\"");
     }
 
     #[test]
-    fn security_that_there_is_not_here_is_refused_wherever_it_is_asked_for() {
+    fn unsupported_security_is_refused_in_strings_and_in_the_environment() {
         for (text, expected) in [
             ("gssencmode=require", "gssencmode \"require\" is not supported"),
             ("sslnegotiation=direct", "sslnegotiation \"direct\" is not supported"),
             ("channel_binding=always", "channel_binding \"always\" is not supported"),
-            ("sslcert=/a.crt", "a client certificate needs its key"),
+            ("sslcert=/a.crt", "sslcert and sslkey must be specified together"),
             ("sslcrl=/a.crl", "unknown connection keyword \"sslcrl\""),
         ] {
             assert_eq!(resolved(&format!("user=a {text}")).unwrap_err().message, expected);
@@ -298,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn no_connect_timeout_is_a_long_one_and_none_that_was_named_half_a_minute() {
+    fn connect_timeout_is_half_a_minute_by_default_and_six_hours_for_zero() {
         for (text, seconds) in [("", 30), (" connect_timeout=7", 7), (" connect_timeout=0", 6 * 3600)] {
             let info = resolved(&format!("user=a{text}")).unwrap();
             assert_eq!(info.connect_timeout, Duration::from_secs(seconds), "{text}");
@@ -306,14 +301,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused_with_what_to_write() {
+    fn an_invalid_number_is_refused_with_a_hint() {
         for (text, value, hint) in [
             ("port", "0", "write a number from 1 to 65535"),
             ("port", "65536", "write a number from 1 to 65535"),
-            ("connect_timeout", "-1", "write a whole number of seconds; 0 waits as long as six hours"),
+            ("connect_timeout", "-1", "write a whole number of seconds; 0 means six hours"),
         ] {
             let error = resolved(&format!("user=a {text}={value}")).unwrap_err();
-            let expected = format!("connection keyword {text} has no valid value: \"{value}\"");
+            let expected = format!("invalid value for connection keyword {text}: \"{value}\"");
             assert_eq!((error.message, error.hint.unwrap().as_str()), (expected, hint));
         }
     }

@@ -1,4 +1,4 @@
-//! Gives arms their turns: tells the threads, waits, reads processor times at the edges.
+//! Runs arms in turn: commands the threads, waits, and reads CPU times at the start and end.
 //!
 //! ```text
 //! start        head           end        drained
@@ -17,42 +17,40 @@ use mio::Waker;
 use serde::Serialize;
 
 use crate::clock::{Clock, Nanos, SECOND, until};
-use crate::crew::Crew;
+use crate::database_locks::DatabaseLocks;
 use crate::error::{Error, Result};
 use crate::load::Load;
 use crate::messages::{Channels, Command, Report, SharedCounts, Turn};
-use crate::occupancy::Occupancy;
+use crate::placement::ThreadLoad;
 use crate::processor::{ProcessTimes, own_time};
 use crate::reconnect;
 use crate::record::Counts;
 use crate::worker::Worker;
 
-/// How long threads may take to start or to end.
+/// Time limit on the start and on the exit of threads.
 const THREAD_LIMIT: Nanos = 30 * SECOND;
-/// Whoever watches a turn, or its end, is asked this often: each look is a switch to another thread, which costs
-/// tens of microseconds.
-pub const LOOK_EVERY: Nanos = SECOND / 10;
+/// How often a turn and its end are polled: each poll is a context switch, which costs tens of microseconds.
+pub const POLL_INTERVAL: Nanos = SECOND / 10;
 
-/// One turn, as it went. Times are wall-clock nanoseconds.
+/// A completed turn. Times are wall-clock nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Slice {
-    /// Whose turn it was.
+    /// The arm that ran.
     pub arm: usize,
     /// When it began.
     pub start_ns: Nanos,
     /// When no more transactions were started.
     pub end_ns: Nanos,
-    /// When the last transaction had ended.
+    /// When the last transaction ended.
     pub drained_ns: Nanos,
-    /// Processor time that each arm's server used from the head's end until `end_ns`.
+    /// CPU time of each arm's server from the end of the head until `end_ns`.
     pub server_cpu_ns: Vec<Nanos>,
-    /// Processor time that this program used from `start_ns` until `drained_ns`.
+    /// CPU time of this process from `start_ns` until `drained_ns`.
     pub client_cpu_ns: Nanos,
 }
 
-/// A turn that is over, but whose transactions may still be under way.
+/// A turn that has ended, with transactions possibly still in progress.
 pub struct Undrained {
-    /// As far as it is known.
     slice: Slice,
     drained: usize,
     own_before: Nanos,
@@ -65,19 +63,19 @@ impl Undrained {
     }
 }
 
-struct Crewman {
+struct WorkerThread {
     commands: Sender<Command>,
     waker: Arc<Waker>,
     counts: SharedCounts,
     thread: JoinHandle<()>,
 }
 
-/// The threads at work, and whose turn it is.
+/// The worker threads and the state of the turns.
 pub struct Coordinator {
-    /// The load that they issue.
+    /// The load.
     pub load: Arc<Load>,
     clock: Clock,
-    crewmen: Vec<Crewman>,
+    started: Vec<WorkerThread>,
     reports: Receiver<Report>,
     thread_times: Vec<ProcessTimes>,
     turns: u64,
@@ -86,32 +84,32 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Starts one thread per crew, on `cpus` in turn if there are any.
+    /// Starts one thread per `ThreadLoad`, pinned round-robin to `cpus` if any are given.
     pub fn start(
-        (load, occupancy): (Arc<Load>, &Arc<Occupancy>),
+        (load, locks): (Arc<Load>, &Arc<DatabaseLocks>),
         clock: Clock,
-        crews: Vec<Crew>,
+        thread_loads: Vec<ThreadLoad>,
         cpus: &[usize],
         drain_limit: Nanos,
     ) -> Result<Self> {
         let (report, reports) = mpsc::channel();
         let given_up = Arc::new(AtomicU64::new(0));
-        let mut crewmen = Vec::new();
-        for (index, crew) in crews.into_iter().enumerate() {
+        let mut started = Vec::new();
+        for (index, thread_load) in thread_loads.into_iter().enumerate() {
             let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
             let channels = (report.clone(), given_up.clone());
-            crewmen.push(start_thread((&load, occupancy), clock, crew, cpu, channels)?);
+            started.push(start_thread((&load, locks), clock, thread_load, cpu, channels)?);
         }
         let running = vec![0; load.arms.len()];
         let mut coordinator =
-            Self { load, clock, crewmen, reports, thread_times: Vec::new(), turns: 0, running, drain_limit };
+            Self { load, clock, started, reports, thread_times: Vec::new(), turns: 0, running, drain_limit };
         coordinator.await_start()?;
         Ok(coordinator)
     }
 
     fn await_start(&mut self) -> Result<()> {
         let deadline = self.clock.now() + THREAD_LIMIT;
-        while self.thread_times.len() < self.crewmen.len() {
+        while self.thread_times.len() < self.started.len() {
             match self.reports.recv_timeout(until(self.clock.now(), deadline)) {
                 Ok(Report::Started(id)) => self.thread_times.push(ProcessTimes::open_threads(&[id])),
                 Ok(Report::Failed(error)) => return Err(error),
@@ -127,14 +125,14 @@ impl Coordinator {
         self.clock.now()
     }
 
-    /// Processor time that each thread has used.
+    /// CPU time of each thread.
     pub fn thread_times(&mut self) -> Vec<Nanos> {
         self.thread_times.iter_mut().map(ProcessTimes::read).collect()
     }
 
-    /// Gives an arm its turn for `length` from `start`, which is now or later; after that it is to be drained.
-    /// `watch` is asked now and then, at the latest at the instant that it returned last, whether to go on;
-    /// `servers` are read at both edges of the counted part.
+    /// Runs an arm for `length` from `start` (now or later). The caller then drains the turn. `watch` decides
+    /// whether to continue; it is called periodically, at the latest at the instant it returned last. The CPU
+    /// times of `servers` are read at the start and end of the counted part.
     pub fn take_turn(
         &mut self,
         arm: usize,
@@ -153,7 +151,7 @@ impl Coordinator {
                 Watch::Until(next) => self.wait(next.min(start), &mut drained)?,
             }
         }
-        self.tell(|| Command::Turn(turn))?;
+        self.command(|| Command::Turn(turn))?;
         self.wait(start.saturating_add(head.min(length)), &mut drained)?;
         let before: Vec<Nanos> = servers.iter_mut().map(ProcessTimes::read).collect();
         let mut end = planned_end;
@@ -163,11 +161,11 @@ impl Coordinator {
             match watched {
                 Watch::Stop if now < end => {
                     end = now;
-                    self.tell(|| Command::EndAt(now))?;
+                    self.command(|| Command::EndAt(now))?;
                 }
                 _ => {}
             }
-            if now >= end || drained == self.crewmen.len() {
+            if now >= end || drained == self.started.len() {
                 break;
             }
             let next = if let Watch::Until(next) = watched { next.min(end) } else { end };
@@ -182,17 +180,17 @@ impl Coordinator {
         Ok(Undrained { slice, drained, own_before })
     }
 
-    /// The turn of an arm that was stopped before it began.
+    /// The empty turn of an arm stopped before its start.
     fn no_turn(&self, arm: usize, servers: usize, own_before: Nanos) -> Undrained {
         let now = self.clock.now();
         let server_cpu_ns = vec![0; servers];
         let slice =
             Slice { arm, start_ns: now, end_ns: now, drained_ns: now, server_cpu_ns, client_cpu_ns: 0 };
-        Undrained { slice, drained: self.crewmen.len(), own_before }
+        Undrained { slice, drained: self.started.len(), own_before }
     }
 
-    /// Waits until no transaction of a turn is under way any more. `limit` is asked now and then: from when it names
-    /// one, they have no longer than that.
+    /// Waits until all transactions of a turn have ended. `limit` is called periodically; a limit that it
+    /// returns applies from that call on.
     pub fn drain(&mut self, turn: Undrained, mut limit: impl FnMut() -> Option<Nanos>) -> Result<Slice> {
         let Undrained { mut slice, mut drained, own_before } = turn;
         let mut deadline = self.clock.now() + self.drain_limit;
@@ -201,13 +199,13 @@ impl Coordinator {
             if let Some(limit) = limit() {
                 deadline = deadline.min(now + limit);
             }
-            if drained == self.crewmen.len() {
+            if drained == self.started.len() {
                 break;
             }
             if now >= deadline {
                 return Err(self.not_drained(slice.arm, now - slice.end_ns));
             }
-            self.wait(deadline.min(now + LOOK_EVERY), &mut drained)?;
+            self.wait(deadline.min(now + POLL_INTERVAL), &mut drained)?;
         }
         slice.drained_ns = self.clock.now();
         slice.client_cpu_ns = own_time() - own_before;
@@ -216,17 +214,17 @@ impl Coordinator {
 
     fn not_drained(&self, arm: usize, waited: Nanos) -> Error {
         let (name, waited_s) = (&self.load.arms[arm].name, waited as f64 / 1e9);
-        let message = format!("transactions on {name} were still under way {waited_s:.0} s after its turn");
-        Error::new(message).hint("does a lock or a stalled disk hold them? Look in pg_stat_activity")
+        let message = format!("transactions on {name} were still running {waited_s:.0} s after its turn");
+        Error::new(message).hint("check pg_stat_activity for lock waits or stalled I/O")
     }
 
-    /// Takes what was counted since the last call, `counts[arm][role]`, over all threads.
+    /// Takes the counts of all threads since the last call, as `counts[arm][role]`.
     pub fn take_counts(&mut self) -> Vec<Vec<Counts>> {
         let mut total = empty_counts(&self.load);
-        for crewman in &self.crewmen {
+        for worker in &self.started {
             let fresh = empty_counts(&self.load);
             let taken =
-                std::mem::replace(&mut *crewman.counts.lock().unwrap_or_else(PoisonError::into_inner), fresh);
+                std::mem::replace(&mut *worker.counts.lock().unwrap_or_else(PoisonError::into_inner), fresh);
             for (own, other) in total.iter_mut().flatten().zip(taken.iter().flatten()) {
                 own.add(other);
             }
@@ -238,17 +236,17 @@ impl Coordinator {
     pub fn change_rate(&mut self, rate: f64) -> Result<()> {
         let per_client = rate / self.load.clients.max(1) as f64;
         let running = self.running.clone();
-        self.tell(|| Command::Rate { per_client, running: running.clone() })
+        self.command(|| Command::Rate { per_client, running: running.clone() })
     }
 
-    /// Ends all threads and waits for them.
+    /// Stops all threads and waits for their exit.
     pub fn finish(mut self) -> Result<()> {
-        self.tell(|| Command::Quit)?;
+        self.command(|| Command::Quit)?;
         let deadline = self.clock.now() + THREAD_LIMIT;
-        for crewman in self.crewmen.drain(..) {
-            while !crewman.thread.is_finished() {
+        for worker in self.started.drain(..) {
+            while !worker.thread.is_finished() {
                 if self.clock.now() > deadline {
-                    return Err(Error::new("the driver's threads did not end within 30 s"));
+                    return Err(Error::new("the driver's threads did not exit within 30 s"));
                 }
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
@@ -262,26 +260,27 @@ impl Coordinator {
         }
     }
 
-    fn tell(&mut self, command: impl Fn() -> Command) -> Result<()> {
-        for crewman in &self.crewmen {
-            let is_told = crewman.commands.send(command()).is_ok() && crewman.waker.wake().is_ok();
-            if !is_told {
-                return Err(self.why_a_thread_ended());
+    fn command(&mut self, command: impl Fn() -> Command) -> Result<()> {
+        for worker in &self.started {
+            let is_sent = worker.commands.send(command()).is_ok() && worker.waker.wake().is_ok();
+            if !is_sent {
+                return Err(self.thread_failure());
             }
         }
         Ok(())
     }
 
-    fn why_a_thread_ended(&self) -> Error {
+    /// The error reported by a thread that has exited.
+    fn thread_failure(&self) -> Error {
         self.reports
             .try_iter()
             .find_map(|report| if let Report::Failed(error) = report { Some(error) } else { None })
-            .unwrap_or_else(|| Error::new("a thread of the driver ended unexpectedly"))
+            .unwrap_or_else(|| Error::new("a thread of the driver exited unexpectedly"))
     }
 
-    /// Waits until an instant, or until all threads are drained because their clients have finished.
+    /// Waits until `then`, or until all threads are drained because their clients have finished.
     fn wait(&mut self, then: Nanos, drained: &mut usize) -> Result<()> {
-        while *drained < self.crewmen.len() {
+        while *drained < self.started.len() {
             let now = self.clock.now();
             if now >= then {
                 return Ok(());
@@ -289,7 +288,7 @@ impl Coordinator {
             match self.reports.recv_timeout(until(now, then)) {
                 Ok(report) => self.take_report(report, drained)?,
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.why_a_thread_ended()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.thread_failure()),
             }
         }
         Ok(())
@@ -305,41 +304,41 @@ impl Coordinator {
     }
 }
 
-/// What whoever watches a turn wants.
+/// The decision of a turn's `watch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// Be asked again at this instant.
+    /// Continue, and call again at this instant.
     Until(Nanos),
     /// End the turn.
     Stop,
 }
 
 fn start_thread(
-    (load, occupancy): (&Arc<Load>, &Arc<Occupancy>),
+    (load, locks): (&Arc<Load>, &Arc<DatabaseLocks>),
     clock: Clock,
-    crew: Crew,
+    thread_load: ThreadLoad,
     cpu: Option<usize>,
     (reports, given_up): (Sender<Report>, Arc<AtomicU64>),
-) -> Result<Crewman> {
+) -> Result<WorkerThread> {
     let counts: SharedCounts = Arc::new(Mutex::new(empty_counts(load)));
     let (commands, command_receiver) = mpsc::channel();
     let (lost, lost_receiver) = mpsc::channel();
     let panicked = reports.clone();
     let channels = Channels { commands: command_receiver, reports, lost, given_up };
-    let (worker, waker) = Worker::new(load.clone(), clock, crew, counts.clone(), channels)?;
+    let (worker, waker) = Worker::new(load.clone(), clock, thread_load, counts.clone(), channels)?;
     let waker = Arc::new(waker);
     let thread = std::thread::spawn(move || {
-        // The coordinator would wait for the reports of a thread that has panicked.
+        // Without this report the coordinator would wait for a panicked thread.
         if catch_unwind(AssertUnwindSafe(|| worker.run(cpu))).is_err() {
             let _ = panicked.send(Report::Failed(Error::new("a thread of the driver panicked")));
         }
     });
     if load.reconnects() {
-        let (load, occupancy) = (load.clone(), occupancy.clone());
+        let (load, locks) = (load.clone(), locks.clone());
         let (commands, waker) = (commands.clone(), waker.clone());
-        std::thread::spawn(move || reconnect::serve(load, occupancy, lost_receiver, commands, waker));
+        std::thread::spawn(move || reconnect::serve(load, locks, lost_receiver, commands, waker));
     }
-    Ok(Crewman { commands, waker, counts, thread })
+    Ok(WorkerThread { commands, waker, counts, thread })
 }
 
 fn empty_counts(load: &Load) -> Vec<Vec<Counts>> {

@@ -1,10 +1,10 @@
-//! What went wrong, in PostgreSQL's form: message, detail, hint; and the server's SQLSTATE if it said one.
+//! Errors in PostgreSQL's form: message, detail, hint, and the server's SQLSTATE if it sent one.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// An error for people. Messages are lower case and hold the values; the hint says what to do.
+/// A user-facing error. Messages are lower case and contain the values; hints propose a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Error {
     /// What happened.
@@ -12,19 +12,19 @@ pub struct Error {
     /// Facts about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What to do.
+    /// A remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The server's five-character code.
+    /// The server's five-character error code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sqlstate: Option<String>,
 }
 
-/// The result of anything that can fail.
+/// A result with this error type.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Makes an error of a message.
+    /// Creates an error with a message only.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), detail: None, hint: None, sqlstate: None }
     }
@@ -36,7 +36,7 @@ impl Error {
         self
     }
 
-    /// Adds what to do.
+    /// Adds a remedy.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -1,4 +1,4 @@
-//! A job as it comes from outside, and how it becomes a load with its clients.
+//! Jobs as submitted in JSON, and their conversion into a load and its clients.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::clock::nanos;
 use crate::conninfo::Keywords;
-use crate::crew::RoleClients;
 use crate::error::{Error, Result};
 use crate::load::{Arm, Load, RoleFacts};
+use crate::placement::RoleClients;
 use crate::protocol::request::Mode;
 use crate::think_time::ThinkTime;
 use crate::workload::catalogue::{self, Request};
@@ -19,15 +19,15 @@ use crate::workload::{Arrivals, Pace};
 const MAX_CLIENTS: u64 = 100_000;
 const MAX_THREADS: usize = 1024;
 const MAX_THINK_TIMES: usize = 1000;
-/// Rates of an open loop, per second over all clients of an arm. With less, one of the
-/// most clients could be due later than the clock can show.
+/// Valid rates of an open loop, per second over all clients of an arm. Below the minimum, with the most
+/// clients, an arrival could be later than the clock can represent.
 pub const RATES: RangeInclusive<f64> = 0.001..=1e9;
 
-/// What is to be issued, and where.
+/// A load, and the servers to run it on.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// The servers: one, or several that take turns.
+    /// The servers; several run in turn.
     pub arms: Vec<ArmJob>,
     /// The workload's name.
     pub workload: String,
@@ -40,25 +40,25 @@ pub struct Job {
     /// Event loops.
     #[serde(default = "one_thread")]
     pub threads: usize,
-    /// CPUs that the event loops are pinned to, in turn.
+    /// CPUs to pin the event loops to, round-robin.
     #[serde(default)]
     pub cpus: Vec<usize>,
-    /// Of every random choice.
+    /// The random seed.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Whether other drivers issue the other parts of the same load.
+    /// Whether other drivers run the other parts of this load.
     #[serde(default)]
     pub is_part: bool,
-    /// Each client has tables of its own: this is the number of the first one's schema, the others' follow.
+    /// With separate tables per client: the number of the first client's schema; the others follow.
     #[serde(default)]
     pub first_schema: Option<u64>,
-    /// How statements travel.
+    /// Query protocol.
     #[serde(default)]
     pub mode: Mode,
     /// Open loop: transactions per second over all clients of an arm.
     #[serde(default)]
     pub rate: Option<f64>,
-    /// How an open loop's arrivals are spread.
+    /// Distribution of an open loop's arrivals.
     #[serde(default)]
     pub arrivals: ArrivalsJob,
     /// Transactions per client.
@@ -67,22 +67,22 @@ pub struct Job {
     /// Pause after each transaction.
     #[serde(default)]
     pub think_time_s: f64,
-    /// Pauses after transactions and before the first, each as likely as the others.
+    /// Equally likely pauses after transactions and before the first one.
     #[serde(default)]
     pub think_times_s: Vec<f64>,
     /// Time over which the clients start.
     #[serde(default)]
     pub ramp_s: f64,
-    /// How many transactions may be given up.
+    /// Number of transactions that may be given up.
     #[serde(default)]
     pub max_errors: u64,
-    /// For how long a lost connection is tried to be replaced.
+    /// How long to try to replace a lost connection.
     #[serde(default)]
     pub reconnect_s: f64,
-    /// How long transactions may go on after their turn.
+    /// Time limit on transactions after the end of their turn.
     #[serde(default = "a_minute")]
     pub drain_limit_s: f64,
-    /// How long a server may leave a statement unanswered.
+    /// Time limit on the answer to a statement.
     #[serde(default = "two_minutes")]
     pub answer_limit_s: f64,
 }
@@ -91,23 +91,23 @@ pub struct Job {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArmJob {
-    /// What it is called in results.
+    /// Its name in results.
     pub name: String,
-    /// Where it is, in libpq's keywords.
+    /// Its connection parameters.
     pub target: Keywords,
-    /// Where its transactions are logged, if they are.
+    /// Prefix of its transaction logs; `None`: no logs.
     #[serde(default)]
     pub log_prefix: Option<PathBuf>,
 }
 
-/// As in `workload::Arrivals`.
+/// The JSON form of `workload::Arrivals`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrivalsJob {
     /// A Poisson process.
     #[default]
     Poisson,
-    /// Equal distances.
+    /// Equal gaps.
     Uniform,
 }
 
@@ -134,11 +134,10 @@ fn two_minutes() -> f64 {
 impl Job {
     /// Reads a job from JSON.
     pub fn parse(text: &str) -> Result<Self> {
-        serde_json::from_str(text)
-            .map_err(|error| Error::new("cannot read the job").detail(error.to_string()))
+        serde_json::from_str(text).map_err(|error| Error::new("invalid job").detail(error.to_string()))
     }
 
-    /// Checks everything that can be checked without a server.
+    /// Checks the job as far as possible without a server, and creates its load and clients.
     pub fn plan(&self) -> Result<(Load, Vec<Vec<RoleClients>>)> {
         self.check()?;
         let arms = self.arms.iter().map(ArmJob::resolve).collect::<Result<Vec<_>>>()?;
@@ -180,12 +179,12 @@ impl Job {
         Ok((load, clients))
     }
 
-    /// What the catalogue is asked for.
+    /// The workload, for the catalogue.
     pub fn request(&self) -> Request<'_> {
         Request { name: &self.workload, options: &self.options, clients: self.clients, seed: self.seed }
     }
 
-    /// The pace of one client.
+    /// The pace per client.
     fn pace(&self) -> Pace {
         match self.rate {
             None => Pace::Closed,
@@ -222,9 +221,9 @@ impl Job {
             None if self.think_time_s > 0.0 => "think_time_s",
             None => return Ok(()),
         };
-        Err(Error::new(format!("think_times_s and {other} exclude each other"))
-            .detail("both say when a client's next transaction starts")
-            .hint("leave out one"))
+        Err(Error::new(format!("think_times_s and {other} are mutually exclusive"))
+            .detail("both set the start of a client's next transaction")
+            .hint("omit one of them"))
     }
 
     fn check(&self) -> Result<()> {
@@ -240,7 +239,7 @@ impl Job {
             within("count", count, 1, u64::MAX)?;
             if catalogue::is_bounded(&self.workload) {
                 return Err(Error::new(format!("workload \"{}\" cannot have a count", self.workload))
-                    .hint("its options say how many rows there are"));
+                    .hint("its options set the number of rows"));
             }
         }
         within("think_time_s", self.think_time_s, 0.0, 1e6)?;
@@ -252,7 +251,7 @@ impl Job {
     }
 }
 
-/// Refuses a number of seconds for which no answer can be waited.
+/// Checks the range of an answer limit, in seconds.
 pub fn require_answer_limit(answer_limit_s: f64) -> Result<()> {
     within("answer_limit_s", answer_limit_s, 0.001, 1e6)
 }
@@ -264,7 +263,7 @@ impl ArmJob {
     }
 }
 
-/// Refuses arms that are the same database: they would measure each other.
+/// Refuses arms on the same database: they would disturb each other.
 fn refuse_equal(arms: &[Arm]) -> Result<()> {
     let same = |one: &Arm, other: &Arm| {
         one.info.place() == other.info.place() && one.info.login.database == other.info.login.database
@@ -275,13 +274,13 @@ fn refuse_equal(arms: &[Arm]) -> Result<()> {
             let message = format!("arms \"{}\" and \"{}\" are the same database", other.name, arm.name);
             return Err(Error::new(message)
                 .detail(format!("\"{database}\" on {place}"))
-                .hint("give each arm a database of its own"));
+                .hint("use a separate database for each arm"));
         }
     }
     Ok(())
 }
 
-/// Refuses a number that is out of its bounds, or not a number.
+/// Refuses a number out of range, and NaN.
 fn within<Number: Copy + PartialOrd + std::fmt::Display>(
     name: &str,
     value: Number,
@@ -344,11 +343,11 @@ mod tests {
         assert_eq!(think_time(two), ThinkTime::OneOf(vec![0, 1_500_000_000]));
         assert_eq!(
             message(plan(&format!(r#"{two}, "rate": 5"#))),
-            "think_times_s and rate exclude each other"
+            "think_times_s and rate are mutually exclusive"
         );
         assert_eq!(
             message(plan(&format!(r#"{two}, "think_time_s": 1"#))),
-            "think_times_s and think_time_s exclude each other"
+            "think_times_s and think_time_s are mutually exclusive"
         );
         assert_eq!(message(plan(r#", "think_times_s": [1, -2]"#)), "one of think_times_s cannot be -2");
     }

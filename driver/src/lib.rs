@@ -1,25 +1,24 @@
-//! Issues load on PostgreSQL servers, on schedule and at little cost, and measures it.
+//! Generates load on PostgreSQL servers, on schedule and with little overhead, and measures it.
 //!
-//! From the outside in: `run` obeys commands, `coordinator` gives arms their turns, `worker` is the event loop of
-//! one thread, `session` the state machine of one connection, `protocol` and `workload` are pure.
+//! From the outside in: `run` obeys commands, `coordinator` runs arms in turn, `worker` is the event loop of
+//! one thread, `session` the state machine of one connection; `protocol` and `workload` are pure.
 
-pub mod chores;
+pub mod answer_timeout;
 pub mod clock;
+pub mod commands;
 pub mod connect;
 pub mod connection_string;
 pub mod conninfo;
+pub mod control;
 pub mod coordinator;
-pub mod crew;
-pub mod dialogue;
-pub mod ending;
+pub mod database_locks;
 pub mod error;
 pub mod job;
 pub mod load;
 pub mod loading;
 pub mod messages;
-pub mod occupancy;
-pub mod patience;
 pub mod phase;
+pub mod placement;
 pub mod poller;
 pub mod processor;
 pub mod protocol;
@@ -27,12 +26,13 @@ pub mod random;
 pub mod reconnect;
 pub mod record;
 pub mod results;
-pub mod roster;
 pub mod run;
 pub mod schedule;
 pub mod security;
 pub mod session;
+pub mod session_queue;
 pub mod signals;
+pub mod stages;
 pub mod terminal;
 pub mod think_time;
 pub mod timer;

@@ -1,4 +1,4 @@
-//! What is to be done, checked and complete: arms, statements, limits. Shared by all threads, never changed.
+//! A load after all checks: arms, statements, limits. Immutable and shared by all threads.
 
 use std::path::PathBuf;
 
@@ -6,38 +6,38 @@ use crate::clock::Nanos;
 use crate::conninfo::ConnInfo;
 use crate::protocol::request::Mode;
 use crate::think_time::ThinkTime;
-use crate::workload::{Statement, own_schema};
+use crate::workload::{Statement, schema_of_client};
 
 /// A server under load.
 pub struct Arm {
-    /// What it is called in results.
+    /// Its name in results.
     pub name: String,
-    /// Where it is.
+    /// Its connection parameters.
     pub info: ConnInfo,
-    /// Where its transactions are logged (`PREFIX.THREAD`), if they are.
+    /// Prefix of its transaction logs (`PREFIX.THREAD`); `None`: no logs.
     pub log_prefix: Option<PathBuf>,
 }
 
-/// A role of the workload, as threads and results need it.
+/// The parts of a workload's role that threads and results need.
 pub struct RoleFacts {
     /// Its name.
     pub name: &'static str,
     /// Its statements.
     pub statements: Vec<Statement>,
-    /// How many clients it has, in every arm.
+    /// Number of clients per arm.
     pub clients: usize,
     /// Whether its transactions have intended start times.
     pub is_open: bool,
 }
 
-/// What a session needs of its role.
+/// The parts of a role that a session needs.
 #[derive(Clone, Copy)]
 pub struct Manner<'a> {
     /// The role's statements.
     pub statements: &'a [Statement],
-    /// How they travel.
+    /// Their query protocol.
     pub mode: Mode,
-    /// SQLSTATEs after which the same transaction is tried again.
+    /// SQLSTATEs after which the same transaction is retried.
     pub retried: &'a [String],
 }
 
@@ -47,39 +47,39 @@ pub struct Load {
     pub arms: Vec<Arm>,
     /// The workload's roles.
     pub roles: Vec<RoleFacts>,
-    /// The number of the first client's schema, where each client has one; in every arm the same.
+    /// The number of the first client's schema, the same in every arm; `None`: no schema per client.
     pub first_schema: Option<u64>,
-    /// How statements travel.
+    /// Query protocol.
     pub mode: Mode,
-    /// SQLSTATEs after which a transaction is tried again.
+    /// SQLSTATEs after which a transaction is retried.
     pub retried: Vec<String>,
     /// Transactions per client; no limit if `None`.
     pub count: Option<u64>,
-    /// Pauses of each client.
+    /// Pauses between transactions.
     pub think_time: ThinkTime,
-    /// Time over which the clients start, one after the other.
+    /// Time over which the clients start, one after another.
     pub ramp: Nanos,
-    /// How many clients the largest role has.
+    /// Number of clients of the largest role.
     pub clients: usize,
-    /// How many transactions may be given up before the run fails.
+    /// Number of transactions that may be given up before the run fails.
     pub max_errors: u64,
-    /// For how long a lost connection is tried to be replaced; 0: it fails the run.
+    /// How long to try to replace a lost connection; 0: a lost connection fails the run.
     pub reconnect: Nanos,
-    /// How long an answer is waited for before the run fails.
+    /// Time limit on an answer; exceeding it fails the run.
     pub answer_limit: Nanos,
 }
 
 impl Load {
-    /// What a session of a role needs.
+    /// The parts of a role that its sessions need.
     pub fn manner(&self, role: usize) -> Manner<'_> {
         Manner { statements: &self.roles[role].statements, mode: self.mode, retried: &self.retried }
     }
 
-    /// Where a client of an arm connects to. One with tables of its own finds them by its search path.
+    /// The connection parameters of a client; with a schema per client, they set its `search_path`.
     pub fn info(&self, arm: usize, client: usize) -> ConnInfo {
         let mut info = self.arms[arm].info.clone();
         if let Some(first) = self.first_schema {
-            let path = format!("-c search_path={}", own_schema::of_client(first + client as u64));
+            let path = format!("-c search_path={}", schema_of_client(first + client as u64));
             let options = info.login.options.iter().chain([&path]).map(String::as_str);
             info.login.options = Some(options.collect::<Vec<_>>().join(" "));
         }

@@ -1,4 +1,4 @@
-//! Loads the tables that a workload starts from.
+//! Loads the initial tables of a workload.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::workload::data_set::Table;
 
 const CHUNK_ROWS: u64 = 500;
 
-/// Creates and fills tables, one after the other. A statement may take `answer_limit`. `progress` is told rows done
-/// and rows in all.
+/// Creates and fills tables, one after another. `answer_limit` limits each statement. `progress` receives the
+/// rows loaded so far and the total.
 pub fn load(
     info: &ConnInfo,
     tables: &[Table],
@@ -18,7 +18,7 @@ pub fn load(
     mut progress: impl FnMut(u64, u64),
 ) -> Result<()> {
     let mut connection = Connection::open(info)?;
-    connection.tell_note();
+    connection.print_note();
     connection.set_answer_limit(answer_limit)?;
     let total = tables.iter().map(|table| table.rows).sum();
     let mut done = 0;

@@ -1,4 +1,4 @@
-//! The program: command line or job in, lines out.
+//! The program: reads a command line or a job, and writes lines.
 
 mod cli;
 mod text;
@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 
 use clap::Parser;
+use pgdyno_driver::commands::Command;
 use pgdyno_driver::conninfo::Keywords;
+use pgdyno_driver::control::Event;
 use pgdyno_driver::error::{Error, Result};
 use pgdyno_driver::job::Job;
 use pgdyno_driver::loading::load;
-use pgdyno_driver::run::{Command, Event, Interrupted, run};
+use pgdyno_driver::run::{Interrupted, run};
 use pgdyno_driver::signals;
 use pgdyno_driver::terminal;
 use pgdyno_driver::workload::catalogue::{self, Request};
@@ -39,14 +41,14 @@ fn main() -> ExitCode {
         Err(error) => error,
     };
     if is_json {
-        // If nobody reads any more, the exit status has to do.
+        // If the output is closed, only the exit status remains.
         let _ = print_event(&Event::Error(error.clone()));
     }
-    terminal::say(&error);
+    terminal::print_stderr(&error);
     ExitCode::FAILURE
 }
 
-/// Takes the job from the first line of the standard input and commands from the others.
+/// Reads the job from the first line of standard input, and commands from the others.
 fn serve() -> Result<ExitCode> {
     let (sender, commands) = mpsc::channel();
     let interrupts = Interrupts::through(&sender)?;
@@ -63,7 +65,7 @@ fn serve() -> Result<ExitCode> {
     outcome.map(exit_status)
 }
 
-/// Signals become commands, once there is a run that obeys.
+/// Turns signals into commands once the run is ready to obey them.
 struct Interrupts {
     is_ready: Arc<AtomicBool>,
 }
@@ -87,9 +89,10 @@ impl Interrupts {
 
 fn exit_status(interrupted: Option<Interrupted>) -> ExitCode {
     let Some(Interrupted { signal, failure }) = interrupted else { return ExitCode::SUCCESS };
-    terminal::say(&format_args!("ended by {}: results are those until then", signal.name()));
+    let name = signal.name();
+    terminal::print_stderr(&format_args!("terminated by {name}: results cover the time until then"));
     if let Some(failure) = failure {
-        terminal::say(&failure);
+        terminal::print_stderr(&failure);
     }
     ExitCode::from(signal.exit_status())
 }
@@ -98,19 +101,18 @@ fn read_commands(sender: &Sender<Result<Command>>) {
     for line in io::stdin().lock().lines() {
         let command =
             line.map_err(|error| Error::new(format!("could not read a command: {error}"))).and_then(|line| {
-                serde_json::from_str(&line).map_err(|error| {
-                    Error::new(format!("cannot read the command {line}")).detail(error.to_string())
-                })
+                serde_json::from_str(&line)
+                    .map_err(|error| Error::new(format!("invalid command: {line}")).detail(error.to_string()))
             });
         if sender.send(command).is_err() {
             return;
         }
     }
-    // Whoever gave commands has gone. If the run has as well, nobody needs to be told.
+    // Standard input was closed. The send fails only if the run has ended, too.
     let _ = sender.send(Ok(Command::Stop));
 }
 
-/// Gives the commands of the command line, each when the one before it is done.
+/// Sends the commands of the command line, each after completion of the previous one.
 fn run_alone(arguments: &RunArguments) -> Result<ExitCode> {
     let job = arguments.job()?;
     let (sender, commands) = mpsc::channel();

@@ -1,82 +1,106 @@
-//! What the coordinator and its threads tell each other.
+//! Messages between the coordinator and its worker threads.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex};
 
 use crate::clock::Nanos;
-use crate::error::Error;
-use crate::reconnect::{Lost, Reconnected};
+use crate::error::{Error, Result};
 use crate::record::Counts;
+use crate::transport::Transport;
+use crate::workload::StatementId;
 
-/// What the coordinator tells a thread.
+/// A command from the coordinator to a thread.
 pub enum Command {
-    /// An arm has its turn.
+    /// Begin an arm's turn.
     Turn(Turn),
-    /// The turn ends at another instant than planned.
+    /// End the turn at this instant.
     EndAt(Nanos),
-    /// Open loops go on at another rate.
+    /// Change the rate of open loops.
     Rate {
         /// Transactions per second and client.
         per_client: f64,
-        /// The running clocks of the arms that do not have their turn, and of the one that has when it began.
+        /// The arms' running clocks; for the running arm, at the start of its turn.
         running: Vec<Nanos>,
     },
-    /// A lost session has a connection again, or will never have one.
+    /// A lost session was reconnected, or cannot be.
     Reconnected(Reconnected),
-    /// The thread ends.
+    /// Exit.
     Quit,
 }
 
-/// What a thread tells the coordinator.
+/// A report from a thread to the coordinator.
 pub enum Report {
-    /// Its event loop runs; the kernel's number of the thread.
+    /// The event loop runs; holds the kernel's thread ID.
     Started(libc::pid_t),
-    /// No transaction of this turn is under way any more.
+    /// All transactions of the turn with this number have ended.
     Drained(u64),
     /// The run has failed.
     Failed(Error),
 }
 
-/// One arm's time to run.
+/// A session without a connection.
+pub struct Lost {
+    /// Its index in its thread.
+    pub session: usize,
+    /// Its arm.
+    pub arm: usize,
+    /// Its role.
+    pub role: usize,
+    /// Its index within the role.
+    pub client: usize,
+    /// The role's statements that its client uses.
+    pub statements: Range<StatementId>,
+}
+
+/// The answer to a `Lost`.
+pub struct Reconnected {
+    /// Its index in its thread.
+    pub session: usize,
+    /// The new connection, or the error.
+    pub transport: Result<Transport>,
+}
+
+/// A period in which one arm runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
-    /// Counts turns.
+    /// Sequence number.
     pub number: u64,
-    /// Whose turn.
+    /// The arm.
     pub arm: usize,
     /// When it begins, on the driver's clock.
     pub start: Nanos,
     /// When no more transactions are started.
     pub end: Nanos,
-    /// The arm's running clock at the beginning.
+    /// The arm's running clock at the start.
     pub base: Nanos,
 }
 
 impl Turn {
-    /// The arm's running clock.
+    /// The arm's running clock at `now`.
     pub fn running(&self, now: Nanos) -> Nanos {
         self.base.saturating_add(now.saturating_sub(self.start))
     }
 
-    /// The driver's clock when the arm's running clock shows `running`; the end of time if that is beyond it.
+    /// The driver's clock when the arm's running clock shows `running`; saturates at the largest value.
     pub fn clock(&self, running: Nanos) -> Nanos {
         self.start.saturating_add(running.saturating_sub(self.base))
     }
 }
 
-/// The counts of one thread, by arm and role; the coordinator takes them now and then.
+/// The counts of one thread, by arm and role; the coordinator takes them periodically.
 pub type SharedCounts = Arc<Mutex<Vec<Vec<Counts>>>>;
 
-/// How a thread reaches the others.
+/// A thread's channels to the other threads.
 pub struct Channels {
     /// From the coordinator.
     pub commands: Receiver<Command>,
     /// To the coordinator.
     pub reports: Sender<Report>,
-    /// To whoever connects again.
+    /// To the reconnecting thread.
     pub lost: Sender<Lost>,
-    /// How many transactions all threads have given up.
+    /// Transactions given up by all threads.
     pub given_up: Arc<AtomicU64>,
 }
 

@@ -1,5 +1,4 @@
-//! A phase of a run: what was counted since it began, and what the driver itself has used. And the intervals in
-//! which a run is told.
+//! Phases of a run, with their counts and the driver's own resource usage, and the reporting intervals.
 
 use crate::clock::Nanos;
 use crate::coordinator::Coordinator;
@@ -7,11 +6,11 @@ use crate::processor::{own_time, peak_memory_bytes};
 use crate::record::Counts;
 use crate::results::{Audit, Phase, arm_result, seconds};
 
-/// What is left of an interval when a run ends is told unless it is smaller than this part of one: a rate over less
-/// is noise.
+/// The last, partial interval of a run is reported unless it is shorter than 1/10 of an interval: a rate over
+/// less is noise.
 const SMALLEST_REST: Nanos = 10;
 
-/// A phase that has not ended.
+/// The current phase.
 pub struct PhaseSoFar {
     name: String,
     /// When it began, on the driver's clock.
@@ -19,12 +18,12 @@ pub struct PhaseSoFar {
     own_cpu: Nanos,
     thread_cpu: Vec<Nanos>,
     counts: Vec<Vec<Counts>>,
-    /// For how long each arm has had its turn.
+    /// Running time of each arm.
     pub running: Vec<Nanos>,
 }
 
 impl PhaseSoFar {
-    /// Begins to count under this name.
+    /// Begins a phase of this name.
     pub fn begin(name: &str, coordinator: &mut Coordinator) -> Self {
         let load = &coordinator.load;
         let roles = || load.roles.iter().map(|role| Counts::new(role.clients)).collect();
@@ -40,14 +39,14 @@ impl PhaseSoFar {
         }
     }
 
-    /// Adds what the coordinator was asked for meanwhile.
+    /// Adds counts taken from the coordinator.
     pub fn add(&mut self, counts: &[Vec<Counts>]) {
         for (own, other) in self.counts.iter_mut().flatten().zip(counts.iter().flatten()) {
             own.add(other);
         }
     }
 
-    /// Returns all that was added. What the coordinator has beyond that belongs to the next phase.
+    /// Returns the phase with all added counts. Counts still with the coordinator belong to the next phase.
     pub fn end(&self, coordinator: &mut Coordinator) -> Phase {
         let wall = coordinator.now() - self.began;
         let busy = coordinator.thread_times();
@@ -70,8 +69,8 @@ impl PhaseSoFar {
     }
 }
 
-/// The intervals of a run. They are due at equal distances from its start: one that ends late, by the microseconds
-/// that it takes to wake up, does not put off all that follow.
+/// The reporting intervals of a run, due at multiples of `every` from its start. An interval that ends late,
+/// by the microseconds of a wake-up, does not delay the following ones.
 pub struct Intervals {
     began: Nanos,
     due: Nanos,
@@ -80,26 +79,26 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// Begins the first one of a run that is to last until `run_end`.
+    /// Begins the first interval of a run planned to end at `run_end`.
     pub fn begin(start: Nanos, run_end: Nanos, every: Nanos) -> Self {
         Self { began: start, due: start.saturating_add(every), every, run_end }
     }
 
-    /// When the present one is due.
+    /// When the current interval is due.
     pub fn due(&self) -> Nanos {
         self.due
     }
 
-    /// Ends the present one if it is due, and returns when it ended and its true length.
+    /// Ends the current interval if it is due; returns its end and true length.
     pub fn end_due(&mut self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let now = now.min(self.run_end);
         let late = now.checked_sub(self.due)?;
-        // Those that were missed are part of it.
+        // Missed intervals are part of it.
         self.due = self.due.saturating_add((late / self.every + 1) * self.every);
         Some(self.end(now))
     }
 
-    /// Ends the present one with its phase, if it has begun; the next ones are due from here on.
+    /// Ends the current interval with its phase, if it has begun; the next ones are due from here on.
     pub fn end_early(&mut self, now: Nanos) -> Option<(Nanos, Nanos)> {
         let now = now.min(self.run_end);
         if now <= self.began {
@@ -109,7 +108,7 @@ impl Intervals {
         Some(self.end(now))
     }
 
-    /// What is left when the run has ended, unless it is tiny: when it ended, and its length.
+    /// The end and length of the last, partial interval of a run; `None` if it is too short.
     pub fn rest(mut self, run_ended: Nanos) -> Option<(Nanos, Nanos)> {
         let rest = run_ended.saturating_sub(self.began);
         (rest >= self.every / SMALLEST_REST).then(|| self.end(run_ended))
@@ -126,7 +125,7 @@ impl Intervals {
 mod tests {
     use super::*;
 
-    /// A run from 1000 to 1300 with an interval every 100.
+    /// A run from 1000 to 1300 with intervals of 100.
     fn three() -> Intervals {
         Intervals::begin(1000, 1300, 100)
     }
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn missed_intervals_are_part_of_the_one_that_was_told_late() {
+    fn missed_intervals_are_part_of_the_one_reported_late() {
         let mut intervals = three();
         assert_eq!((intervals.end_due(1250), intervals.due()), (Some((1250, 250)), 1300));
     }

@@ -1,4 +1,4 @@
-//! What a thread waits for: its connections, its timer, and whoever wakes it up. Nothing else in it may wait.
+//! A thread's event queue: its connections, its timer, and its waker. Nothing else in a thread may block.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,19 +11,19 @@ use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::timer::Timer;
 
-/// Of an event: somebody has something to tell. Connections have their sessions' numbers.
+/// Token of a wake-up by another thread. Tokens of connections are their sessions' indices.
 pub const WAKE: Token = Token(usize::MAX);
-/// Of an event: the timer has gone off.
+/// Token of an expired timer.
 pub const TIMER: Token = Token(usize::MAX - 1);
 
-/// The kernel's queue of events.
+/// The kernel's event queue (epoll) and a timer.
 pub struct Poller {
     poll: Poll,
     timer: Timer,
 }
 
 impl Poller {
-    /// Makes one without connections; the waker gives it the event `WAKE`.
+    /// Creates a poller without connections; the waker triggers the event `WAKE`.
     pub fn new() -> Result<(Self, Waker)> {
         let make = || {
             let (poll, timer) = (Poll::new()?, Timer::new()?);
@@ -44,7 +44,7 @@ impl Poller {
         }
     }
 
-    /// Listens to a session, if it has a connection.
+    /// Registers a session's connection, if it has one.
     pub fn register(&self, index: usize, session: &Session) -> Result<()> {
         let Some(descriptor) = session.descriptor() else { return Ok(()) };
         let registry = self.poll.registry();
@@ -53,7 +53,7 @@ impl Poller {
             .map_err(|error| system(&error))
     }
 
-    /// Waits also for room to write, if the session has something to write.
+    /// Also polls for writability if the session has unwritten bytes.
     pub fn watch_for_writing(&self, index: usize, session: &Session) -> Result<()> {
         if session.has_unwritten() {
             self.change_interest(index, session, Interest::READABLE | Interest::WRITABLE)?;
@@ -61,7 +61,7 @@ impl Poller {
         Ok(())
     }
 
-    /// Waits no more for room to write, unless the session still has something to write.
+    /// Stops polling for writability unless the session still has unwritten bytes.
     pub fn unwatch_for_writing(&self, index: usize, session: &Session) -> Result<()> {
         if session.has_unwritten() {
             return Ok(());
@@ -77,18 +77,18 @@ impl Poller {
             .map_err(|error| system(&error))
     }
 
-    /// Listens no more to a session's connection.
+    /// Deregisters a session's connection.
     pub fn deregister(&self, session: &Session) -> Result<()> {
         let Some(descriptor) = session.descriptor() else { return Ok(()) };
         self.poll.registry().deregister(&mut SourceFd(&descriptor)).map_err(|error| system(&error))
     }
 
-    /// Sets the timer to `at`, or off; `now` is the time now.
+    /// Sets the timer to `at`, or disarms it.
     pub fn set_timer(&mut self, now: Nanos, at: Option<Nanos>) -> Result<()> {
         self.timer.set(now, at).map_err(|error| system(&error))
     }
 
-    /// Takes note that the timer has gone off.
+    /// Acknowledges the expired timer.
     pub fn acknowledge_timer(&mut self) {
         self.timer.acknowledge();
     }
@@ -96,5 +96,5 @@ impl Poller {
 
 fn system(error: &io::Error) -> Error {
     Error::new(format!("could not set up an event loop: {error}"))
-        .hint("is the limit of open files (ulimit -n) above the number of connections?")
+        .hint("check that the limit on open files (ulimit -n) exceeds the number of connections")
 }

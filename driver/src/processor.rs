@@ -1,17 +1,17 @@
-//! Processor time: our own, other processes', and where our threads run.
+//! CPU time of this and other processes, and CPU affinity of threads.
 
 use std::io;
 
 use crate::clock::{Nanos, SECOND};
 use crate::error::{Error, Result};
 
-/// Binds the calling thread to one CPU.
+/// Pins the calling thread to one CPU.
 pub fn pin(cpu: usize) -> Result<()> {
     let result = unsafe {
         // SAFETY: a `cpu_set_t` is plain bits, and the macros stay within it for the checked number.
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         if cpu >= libc::CPU_SETSIZE as usize {
-            return Err(unusable(cpu, "there is no such CPU"));
+            return Err(unusable(cpu, "no such CPU"));
         }
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
@@ -21,15 +21,15 @@ pub fn pin(cpu: usize) -> Result<()> {
 
 fn unusable(cpu: usize, why: &str) -> Error {
     Error::new(format!("cannot run on CPU {cpu}: {why}"))
-        .hint("name CPUs that this process may use (see Cpus_allowed_list in /proc/self/status)")
+        .hint("specify CPUs that this process may use (see Cpus_allowed_list in /proc/self/status)")
 }
 
-/// Processor time that this whole process has used.
+/// CPU time of this process.
 pub fn own_time() -> Nanos {
-    read_clock(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0) // it always exists on Linux
+    read_clock(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0) // always exists on Linux
 }
 
-/// The kernel's number of the calling thread.
+/// The calling thread's kernel ID.
 pub fn thread_id() -> libc::pid_t {
     unsafe {
         // SAFETY: the call has no arguments and cannot fail.
@@ -37,9 +37,9 @@ pub fn thread_id() -> libc::pid_t {
     }
 }
 
-/// Peak memory of this process in bytes; 0 if the kernel does not say.
+/// Peak memory of this process in bytes; 0 if the kernel does not report it.
 ///
-/// Not `getrusage`: its value begins with the peak of the program that started this one.
+/// Not from `getrusage`, whose value includes the peak of the process that started this one.
 pub fn peak_memory_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -47,7 +47,7 @@ pub fn peak_memory_bytes() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// Reads processor times of other processes or of our own threads, again and again.
+/// Reads the CPU time of other processes or of threads of this process, repeatedly.
 #[derive(Default)]
 pub struct ProcessTimes {
     clocks: Vec<(libc::clockid_t, Nanos)>,
@@ -55,18 +55,18 @@ pub struct ProcessTimes {
 
 /// `CPUCLOCK_SCHED` of include/linux/posix-timers_types.h: the sum of the scheduler's run time.
 const SCHED: libc::clockid_t = 2;
-/// `CPUCLOCK_PERTHREAD_MASK` of the same: one thread instead of all that the process has and had.
+/// `CPUCLOCK_PERTHREAD_MASK` of the same: one thread instead of all past and present threads of the process.
 const PER_THREAD: libc::clockid_t = 4;
 
 impl ProcessTimes {
-    /// Processes with all their threads: those of `io_uring`, which work for a server's processes, are among
-    /// them, and /proc/PID/schedstat would leave them out. Processes that do not exist have ended already.
+    /// Opens processes with all their threads. This includes the `io_uring` worker threads of a server's
+    /// processes, which /proc/PID/schedstat omits. Processes that do not exist are skipped.
     pub fn open(pids: &[u32]) -> Self {
         let pids = pids.iter().filter_map(|pid| libc::pid_t::try_from(*pid).ok());
         Self::of(pids.map(|pid| (!pid << 3) | SCHED))
     }
 
-    /// Threads of this process.
+    /// Opens threads of this process.
     pub fn open_threads(ids: &[libc::pid_t]) -> Self {
         Self::of(ids.iter().map(|id| (!id << 3) | SCHED | PER_THREAD))
     }
@@ -75,7 +75,7 @@ impl ProcessTimes {
         Self { clocks: clocks.filter_map(|clock| read_clock(clock).map(|time| (clock, time))).collect() }
     }
 
-    /// The sum of their times. A process that has ended counts as last read.
+    /// The sum of their CPU times. A process that has exited counts as last read.
     pub fn read(&mut self) -> Nanos {
         for (clock, last) in &mut self.clocks {
             *last = read_clock(*clock).unwrap_or(*last);
@@ -84,7 +84,7 @@ impl ProcessTimes {
     }
 }
 
-/// The time of a clock; `None` if there is none, because its process has ended.
+/// Reads a clock; `None` if its process has exited.
 fn read_clock(clock: libc::clockid_t) -> Option<Nanos> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let result = unsafe {
@@ -136,6 +136,6 @@ mod tests {
 
     #[test]
     fn an_impossible_cpu_is_named() {
-        assert_eq!(pin(1 << 20).unwrap_err().message, "cannot run on CPU 1048576: there is no such CPU");
+        assert_eq!(pin(1 << 20).unwrap_err().message, "cannot run on CPU 1048576: no such CPU");
     }
 }

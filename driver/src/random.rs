@@ -1,7 +1,7 @@
-//! Seeded random numbers: one independent, reproducible stream for every client and every row.
+//! Seeded random numbers: one independent, reproducible stream per client and per row.
 //!
-//! Everything random in a workload comes from here and nowhere else, so that servers that are compared see the
-//! same parameters. Not for secrets.
+//! Workloads have no other source of randomness, so that compared servers see the same parameters. Not for
+//! secrets.
 
 mod distribution;
 
@@ -15,9 +15,10 @@ pub use distribution::{Distribution, Sampler};
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// The stream of a seed, a purpose (a role's name, a table's) and a number within it (a client's, a row's).
+    /// The stream for a seed, a purpose (the name of a role or table) and a number within it (of a client or
+    /// row).
     ///
-    /// The three are hashed to 64 bits: among 10,000 streams two are equal with a probability of 3e-12.
+    /// The three are hashed to 64 bits: among 10,000 streams, the probability of two equal ones is 3e-12.
     pub fn stream(seed: u64, purpose: &str, number: u64) -> Self {
         let key = scramble(scramble(scramble(seed) ^ hash(purpose)) ^ number);
         Self(Xoshiro256PlusPlus::seed_from_u64(key))
@@ -34,18 +35,17 @@ impl Random {
         (self.bits() >> 11) as f64 * UNIT
     }
 
-    /// An integer from `low` to `high`, both included, uniformly distributed. Needs `low <= high`.
+    /// A uniformly distributed integer from `low` to `high`, inclusive. Requires `low <= high`.
     ///
-    /// The bias of the multiplication is at most 1 part in 2^64 / (high - low), which is far below what could
-    /// be seen for the ranges of any table.
+    /// The bias of the multiplication is at most 1 part in 2^64 / (high - low): not observable for the range
+    /// of any table.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         debug_assert!(low <= high, "nothing lies between {low} and {high}");
         let span = u128::from(high.abs_diff(low)) + 1;
         low.wrapping_add_unsigned(((u128::from(self.bits()) * span) >> 64) as u64)
     }
 
-    /// Appends `groups` groups of eleven random digits, with dashes between them: what sysbench fills its
-    /// text columns with.
+    /// Appends `groups` groups of eleven random digits, separated by dashes, as in sysbench's text columns.
     pub fn write_digit_groups(&mut self, groups: usize, out: &mut Vec<u8>) {
         for group in 0..groups {
             if group > 0 {
@@ -80,7 +80,8 @@ const DIGIT_PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// The output function of `SplitMix64` (Steele, Lea, Flood 2014): every input bit changes half of the output's.
+/// The output function of `SplitMix64` (Steele, Lea, Flood 2014): every input bit affects half of the output
+/// bits.
 fn scramble(value: u64) -> u64 {
     let mut mixed = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_the_same_in_every_version_of_the_driver() {
-        // Computed by a Python program after the definitions of FNV-1a, SplitMix64 and xoshiro256++.
+        // Computed by a Python program from the definitions of FNV-1a, SplitMix64 and xoshiro256++.
         assert_eq!(
             first_bits(Random::stream(1, "main", 0)),
             [0x57ED_0B10_D401_04F9, 0x3B61_7F99_0723_BBA6, 0x8A0E_3297_5A26_706A]

@@ -1,4 +1,4 @@
-//! Connects again, beside the event loop: connecting waits, and an event loop must not.
+//! Reconnects in a separate thread: connecting blocks, and an event loop must not.
 
 use std::io;
 use std::ops::Range;
@@ -9,39 +9,17 @@ use std::time::{Duration, Instant};
 use mio::Waker;
 
 use crate::connect::Connection;
+use crate::database_locks::{DatabaseLocks, Refusal};
 use crate::error::{Error, Result};
 use crate::load::{Arm, Load};
-use crate::messages::Command;
-use crate::occupancy::{Occupancy, Refusal};
+use crate::messages::{Command, Lost, Reconnected};
 use crate::protocol::request::Mode;
 use crate::transport::Transport;
 use crate::workload::StatementId;
 
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A session without a connection.
-pub struct Lost {
-    /// Its index in its thread.
-    pub session: usize,
-    /// Its arm.
-    pub arm: usize,
-    /// Its role.
-    pub role: usize,
-    /// Its number within the role.
-    pub client: usize,
-    /// The statements of the role that its client uses.
-    pub statements: Range<StatementId>,
-}
-
-/// The answer to a `Lost`.
-pub struct Reconnected {
-    /// Its index in its thread.
-    pub session: usize,
-    /// The new connection, or why there is none.
-    pub transport: Result<Transport>,
-}
-
-/// Says why a connection broke.
+/// The reason for a lost connection, for an error's detail.
 pub fn why_lost(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => "the server closed it".into(),
@@ -49,25 +27,25 @@ pub fn why_lost(error: &io::Error) -> String {
     }
 }
 
-/// The error of a run that may not connect again.
-pub fn refused(arm: &Arm, code: &str, why: String) -> Error {
+/// The error for a lost connection in a run that does not reconnect.
+pub fn connection_lost(arm: &Arm, code: &str, why: String) -> Error {
     Error::new(format!("lost a connection to {} ({})", arm.name, arm.info.place()))
         .sqlstate(code)
         .detail(why)
-        .hint("the server's log says why; to go on after a restart, allow reconnecting")
+        .hint("see the server's log for the reason; to continue after a restart, allow reconnecting")
 }
 
-/// Connects whatever is lost, one after the other, until nobody loses connections any more.
+/// Reconnects lost sessions, one after another, until the thread that loses them exits.
 #[allow(clippy::needless_pass_by_value)] // it owns its ends of the channels
 pub fn serve(
     load: Arc<Load>,
-    occupancy: Arc<Occupancy>,
+    locks: Arc<DatabaseLocks>,
     lost: Receiver<Lost>,
     commands: Sender<Command>,
     waker: Arc<Waker>,
 ) {
     for lost in lost {
-        let transport = connect_until(&load, &occupancy, &lost);
+        let transport = connect_until(&load, &locks, &lost);
         let session = lost.session;
         if commands.send(Command::Reconnected(Reconnected { session, transport })).is_err() {
             return;
@@ -78,21 +56,23 @@ pub fn serve(
     }
 }
 
-fn connect_until(load: &Load, occupancy: &Occupancy, lost: &Lost) -> Result<Transport> {
+fn connect_until(load: &Load, locks: &DatabaseLocks, lost: &Lost) -> Result<Transport> {
     let arm = &load.arms[lost.arm];
     let limit = Duration::from_nanos(load.reconnect);
     let deadline = Instant::now() + limit;
     loop {
-        // The lock first: who works on a database that was taken over meanwhile measures two loads at once.
-        let opened = occupancy.retake(lost.arm, &arm.info).and_then(|()| {
+        // The lock first: another driver may have taken the database over, and two loads would be measured at
+        // once.
+        let opened = locks.retake(lost.arm, &arm.info).and_then(|()| {
             open(load, (lost.arm, lost.role, lost.client), lost.statements.clone())
                 .map_err(Refusal::Unreachable)
         });
         match opened {
             Ok(transport) => return Ok(transport),
-            Err(Refusal::Occupied(error)) => return Err(error),
+            Err(Refusal::Locked(error)) => return Err(error),
             Err(Refusal::Unreachable(error)) if Instant::now() >= deadline => {
-                let message = format!("{} did not come back within {:.0} s", arm.name, limit.as_secs_f64());
+                let limit_s = limit.as_secs_f64();
+                let message = format!("could not reconnect to {} within {limit_s:.0} s", arm.name);
                 return Err(Error::new(message).detail(error.message));
             }
             Err(Refusal::Unreachable(_)) => std::thread::sleep(PAUSE),
@@ -100,7 +80,7 @@ fn connect_until(load: &Load, occupancy: &Occupancy, lost: &Lost) -> Result<Tran
     }
 }
 
-/// Connects a session of a role and prepares the statements that its client uses.
+/// Connects a client of a role and prepares its statements.
 pub fn open(
     load: &Load,
     (arm, role, client): (usize, usize, usize),

@@ -1,4 +1,4 @@
-//! What is counted: latencies in histograms, rows, errors by SQLSTATE. Merging is exact.
+//! Counts: latencies in histograms, rows, errors by SQLSTATE. Merging is exact.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::clock::Nanos;
 
-/// Of latencies, as the number of significant digits.
+/// Significant digits of latencies.
 const PRECISION: u8 = 3;
 
 /// Latencies in nanoseconds.
@@ -23,25 +23,25 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Counts one.
+    /// Records one latency.
     pub fn record(&mut self, latency: Nanos) {
         if self.0.record(latency).is_err() {
             self.0.saturating_record(latency); // longer than the 584 years of u64
         }
     }
 
-    /// Adds all of another's.
+    /// Adds all latencies of another histogram.
     pub fn add(&mut self, other: &Self) {
-        // It cannot fail: the histogram resizes itself.
+        // This cannot fail: the histogram resizes itself.
         let _ = self.0.add(&other.0);
     }
 
-    /// How many there are.
+    /// The number of recorded latencies.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The usual percentiles, in microseconds.
+    /// The usual percentiles, in microseconds; `None` without latencies.
     pub fn summary(&self) -> Option<Summary> {
         if self.0.is_empty() {
             return None;
@@ -57,7 +57,7 @@ impl Latencies {
         })
     }
 
-    /// The histogram itself: pairs of a latency in microseconds (the middle of its bucket) and a count.
+    /// The histogram as pairs of a latency in microseconds (the middle of its bucket) and a count.
     pub fn pairs(&self) -> Vec<(f64, u64)> {
         self.0
             .iter_recorded()
@@ -80,47 +80,48 @@ pub struct Summary {
     pub max: f64,
 }
 
-/// Everything counted of one role of one arm.
+/// All counts of one role in one arm.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// From the intended start (open loop) or the start to the end of each committed transaction that counts.
+    /// Latencies of committed, counted transactions, from the intended start (open loop) or the start to the
+    /// end.
     pub latencies: Latencies,
-    /// From the intended to the true start; open loop only.
+    /// Times from the intended to the actual start; open loop only.
     pub lags: Latencies,
-    /// Of every completed execution, by the statement's name: also in tries that were rolled back, and in
-    /// transactions that do not count.
+    /// Latencies of all completed executions, by statement name; includes rolled-back attempts and
+    /// transactions that are not counted.
     pub statements: BTreeMap<&'static str, Latencies>,
-    /// Committed transactions that count, by client.
+    /// Committed, counted transactions by client.
     pub clients: Vec<u64>,
-    /// When each client ended its last one, on the arm's running clock.
+    /// When each client's last one ended, on the arm's running clock.
     pub clients_ended: Vec<Nanos>,
-    /// Rows returned or affected by all statements of committed transactions that count.
+    /// Rows returned or affected by all statements of committed, counted transactions.
     pub rows: u64,
-    /// Transactions tried again after an error that permits it, by SQLSTATE.
+    /// Retries of transactions, by SQLSTATE.
     pub retries: BTreeMap<String, u64>,
-    /// Transactions given up, by SQLSTATE and by the statement that failed: empty if no statement did.
+    /// Transactions given up, by SQLSTATE and failed statement (empty if no statement failed).
     pub errors: BTreeMap<(String, &'static str), u64>,
-    /// Connections opened again.
+    /// Number of reconnections.
     pub reconnects: u64,
 }
 
 impl Counts {
-    /// Makes empty counts for a role.
+    /// Creates empty counts for a role.
     pub fn new(clients: usize) -> Self {
         Self { clients: vec![0; clients], clients_ended: vec![0; clients], ..Self::default() }
     }
 
-    /// How many transactions that count were committed.
+    /// The number of committed, counted transactions.
     pub fn transactions(&self) -> u64 {
         self.latencies.count()
     }
 
-    /// How many transactions were given up.
+    /// The number of transactions given up.
     pub fn failed(&self) -> u64 {
         self.errors.values().sum()
     }
 
-    /// Adds all of another's.
+    /// Adds all counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.latencies.add(&other.latencies);
         self.lags.add(&other.lags);

@@ -1,4 +1,4 @@
-//! Results as they are printed: from counts to JSON.
+//! Results in JSON, computed from counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,52 +9,52 @@ use crate::load::Load;
 use crate::record::{Counts, Latencies, Summary};
 use crate::signals::Signal;
 
-/// Everything of a phase.
+/// The results of a phase.
 #[derive(Debug, Serialize)]
 pub struct Phase {
     /// The phase's name.
     pub name: String,
     /// Wall time.
     pub wall_s: f64,
-    /// By arm.
+    /// Results by arm.
     pub arms: Vec<ArmResult>,
-    /// What the driver itself used.
+    /// Resources used by the driver.
     pub driver: Audit,
-    /// The signal that ended the run before it was complete.
+    /// The signal that terminated the run early.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted_by: Option<Signal>,
 }
 
-/// One arm.
+/// The results of one arm.
 #[derive(Debug, Serialize)]
 pub struct ArmResult {
     /// Its name.
     pub name: String,
-    /// For how long it had its turn.
+    /// Its running time.
     pub running_s: f64,
-    /// By role.
+    /// Results by role.
     pub roles: Vec<RoleResult>,
 }
 
-/// One role. Latencies and lags in microseconds.
+/// The results of one role. Latencies and lags are in microseconds.
 #[derive(Debug, Serialize)]
 pub struct RoleResult {
     /// Its name.
     pub name: &'static str,
-    /// Committed.
+    /// Committed transactions.
     pub transactions: u64,
-    /// Of the time for which the arm had its turn.
+    /// Committed transactions per second of the arm's running time.
     pub transactions_per_s: f64,
     rows: u64,
-    /// Of transactions, from the intended start.
+    /// Latency of transactions, from the intended start.
     pub latency_us: Option<Summary>,
     latency_histogram_us: Vec<(f64, u64)>,
-    /// From the intended to the true start.
+    /// Time from the intended to the actual start.
     pub lag_us: Option<Summary>,
-    /// By name: statements of several tables together, also in tries that were rolled back.
+    /// Results by statement name, over all tables; includes rolled-back attempts.
     pub statements: BTreeMap<&'static str, StatementResult>,
     clients: Vec<ClientResult>,
-    /// Transactions tried again, by SQLSTATE.
+    /// Retries of transactions, by SQLSTATE.
     pub retries: BTreeMap<String, u64>,
     /// Transactions given up.
     pub errors: Vec<GivenUp>,
@@ -64,15 +64,15 @@ pub struct RoleResult {
 /// Transactions given up for one reason.
 #[derive(Debug, Serialize)]
 pub struct GivenUp {
-    /// The error's code.
+    /// The error's SQLSTATE.
     pub sqlstate: String,
-    /// The statement that failed; empty if the connection broke.
+    /// The failed statement; empty if the connection was lost.
     pub statement: &'static str,
-    /// How many.
+    /// Number of transactions.
     pub count: u64,
 }
 
-/// One client.
+/// The results of one client.
 #[derive(Debug, Serialize)]
 pub struct ClientResult {
     transactions: u64,
@@ -80,7 +80,7 @@ pub struct ClientResult {
     ended_s: f64,
 }
 
-/// One statement.
+/// The results of one statement.
 #[derive(Debug, Serialize)]
 pub struct StatementResult {
     /// Completed executions.
@@ -88,38 +88,38 @@ pub struct StatementResult {
     latency_us: Option<Summary>,
 }
 
-/// What the driver used itself: whether it was the bottleneck.
+/// The driver's resource usage, to check whether it was the bottleneck.
 #[derive(Debug, Serialize)]
 pub struct Audit {
-    /// Processor time.
+    /// CPU time.
     pub cpu_s: f64,
-    /// Share of the wall time that each thread was busy.
+    /// CPU time of each thread as a share of wall time.
     pub thread_busy_shares: Vec<f64>,
     /// Peak memory.
     pub peak_memory_bytes: u64,
 }
 
-/// One second, or whatever an interval is.
+/// The results of one reporting interval.
 #[derive(Debug, Serialize)]
 pub struct Interval {
-    /// When it ended, from the beginning of the run.
+    /// Its end, relative to the beginning of the run.
     pub t_s: f64,
     /// Its length.
     pub length_s: f64,
-    /// By role.
+    /// Results by role.
     pub roles: Vec<IntervalRole>,
 }
 
-/// One role in one interval.
+/// The results of one role in one interval.
 #[derive(Debug, Serialize)]
 pub struct IntervalRole {
     /// Its name.
     pub name: &'static str,
-    /// Committed.
+    /// Committed transactions.
     pub transactions: u64,
     rows: u64,
     failed: u64,
-    /// Of transactions, from the intended start.
+    /// Latency of transactions, from the intended start.
     pub latency_us: Option<Summary>,
     lag_us: Option<Summary>,
 }
@@ -127,7 +127,7 @@ pub struct IntervalRole {
 /// Builds an arm's results.
 pub fn arm_result(load: &Load, arm: usize, counts: &[Counts], running: Nanos) -> ArmResult {
     let roles = load.roles.iter().zip(counts).map(|(role, counts)| {
-        // Those that were not executed are named, too.
+        // Statements that were not executed are included.
         let names: BTreeSet<_> = role.statements.iter().map(|statement| statement.name).collect();
         let none = Latencies::default();
         let statement = |name| {

@@ -1,7 +1,7 @@
-//! When transactions are due. Pure: time comes in as a number, on the running clock of the server they go to.
+//! Schedules of transactions. Pure: times are parameters, on the running clock of the arm.
 //!
-//! The running clock of an arm stands still while other arms have their turn, so that a rate is a rate of its
-//! own time, and a latency does not hold the others' turns.
+//! The running clock of an arm stops during the turns of other arms. Rates therefore refer to the arm's own
+//! running time, and latencies exclude the turns of others.
 
 use std::collections::VecDeque;
 
@@ -9,25 +9,25 @@ use crate::clock::{Nanos, SECOND};
 use crate::random::Random;
 use crate::workload::{Arrivals, Pace};
 
-/// A second of the burst limiter that took longer than this is followed by the next one at once
-/// (the Insert Benchmark's rule).
+/// If a second of the burst limiter took longer than this, the next one begins at once (the Insert
+/// Benchmark's rule).
 const LATE_BURST: Nanos = SECOND / 100 * 95;
 
-/// What a schedule says.
+/// When the next transaction is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Start one transaction now; it was intended for this instant, now or in the past.
+    /// Now; it was intended for this instant, now or in the past.
     Now(Nanos),
-    /// Nothing before this instant.
+    /// Not before this instant.
     At(Nanos),
 }
 
-/// The arrivals of one or several clients that share them.
+/// The arrivals of one client, or of several clients that share a schedule.
 pub struct Schedule {
     pace: Pace,
     random: Random,
     next: f64,
-    /// Rates, and from when on each holds, that the next arrival comes before.
+    /// Changes of the rate after the next arrival: when, and the new rate.
     changes: VecDeque<(Nanos, f64)>,
     left_of_burst: u32,
     burst_began: Option<Nanos>,
@@ -35,7 +35,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Makes a schedule whose clock begins at 0. Equal streams of random numbers give equal arrivals.
+    /// Creates a schedule whose clock starts at 0. Equal random streams give equal arrivals.
     pub fn new(pace: Pace, random: Random) -> Self {
         let mut schedule = Self {
             pace,
@@ -47,7 +47,7 @@ impl Schedule {
             next_burst: None,
         };
         if let Pace::Open { rate, arrivals } = pace {
-            // Clients with equal distances must not all arrive at the same instant.
+            // Clients with uniform arrivals must not all arrive at the same instant.
             let phase = schedule.random.fraction();
             schedule.next = match arrivals {
                 Arrivals::Uniform => phase * gap(rate),
@@ -57,16 +57,16 @@ impl Schedule {
         schedule
     }
 
-    /// Changes the rate from `now` on; all that was due before and missed stays due when it was.
+    /// Changes the rate from `now` on. Missed arrivals keep their times.
     pub fn change_rate(&mut self, now: Nanos, new_rate: f64) {
         if self.is_open() {
             self.changes.push_back((now, new_rate));
-            self.heed_changes();
+            self.apply_changes();
         }
     }
 
-    /// Takes the rate that holds when the next arrival comes; what is left until then changes with it.
-    fn heed_changes(&mut self) {
+    /// Applies the changes before the next arrival, and rescales the remaining time until it.
+    fn apply_changes(&mut self) {
         let Pace::Open { rate, .. } = &mut self.pace else { return };
         while let Some((at, new_rate)) =
             self.changes.front().copied().filter(|change| self.next > change.0 as f64)
@@ -82,7 +82,7 @@ impl Schedule {
         matches!(self.pace, Pace::Open { .. })
     }
 
-    /// Asks for one transaction; if it is due, its arrival is taken.
+    /// Whether a transaction is due. If so, its arrival is consumed.
     pub fn due(&mut self, now: Nanos) -> Due {
         match self.pace {
             Pace::Closed => Due::Now(now),
@@ -92,7 +92,7 @@ impl Schedule {
                     return Due::At(intended);
                 }
                 self.next += self.draw_gap(rate, arrivals);
-                self.heed_changes();
+                self.apply_changes();
                 Due::Now(intended)
             }
             Pace::Burst { burst } => self.due_in_burst(now, burst),
@@ -101,7 +101,7 @@ impl Schedule {
 
     fn due_in_burst(&mut self, now: Nanos, burst: u32) -> Due {
         if self.left_of_burst == 0 {
-            // Decided once, when the burst has ended; whoever asks while the rest of its second passes is not late.
+            // Decided once, at the end of a burst: later calls in the same second must not count as late.
             let next = *self.next_burst.get_or_insert(match self.burst_began {
                 Some(began) if now - began < LATE_BURST => began + SECOND,
                 _ => now,
@@ -110,7 +110,7 @@ impl Schedule {
                 return Due::At(next);
             }
             self.next_burst = None;
-            // The reference looks at the clock after its first statement, and then after every burst.
+            // The reference reads the clock after its first statement, then after every burst.
             self.left_of_burst = if self.burst_began.is_none() { 1 } else { burst.max(1) };
             self.burst_began = Some(now);
         }
@@ -167,7 +167,7 @@ mod tests {
         let gaps: Vec<f64> = found.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let above_mean = gaps.iter().filter(|gap| **gap > 1.0).count() as f64 / gaps.len() as f64;
-        // 100 000 draws: the standard errors are 0.0032 and 0.0015; exp(-1) of them exceed the mean.
+        // 100 000 draws: the standard errors are 0.0032 and 0.0015; a share of exp(-1) exceeds the mean.
         assert!((mean - 1.0).abs() < 0.016, "{mean}");
         assert!((above_mean - (-1.0f64).exp()).abs() < 0.008, "{above_mean}");
     }
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn bursts_are_those_of_the_reference_second_by_second() {
-        // iibench.py with four rounds per second looks at the clock after rounds 0, 4, 8, …
+        // iibench.py with four rounds per second reads the clock after rounds 0, 4, 8, …
         let mut schedule = Schedule::new(Pace::Burst { burst: 4 }, seeded(1));
         let sent = (0..4).map(|second| {
             let now = second * SECOND;

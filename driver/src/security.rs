@@ -1,20 +1,20 @@
-//! How safe a connection has to be, in libpq's words: TLS, channel binding, ways to log in.
+//! Security requirements for a connection, as in libpq: TLS, channel binding, authentication methods.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// How much TLS is wanted, as libpq names it. `allow` and `prefer` are not offered: a comparison must not
-/// depend on what was negotiated.
+/// libpq's `sslmode`. `allow` and `prefer` are not supported: a comparison must not depend on what was
+/// negotiated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SslMode {
     /// No TLS.
     Disable,
-    /// TLS without checking who answers; with a file of trusted certificates it is `VerifyCa`, as in libpq.
+    /// TLS without verification of the server; with a root certificate file, same as `VerifyCa`, as in libpq.
     Require,
-    /// The certificate must be signed by a known authority.
+    /// The certificate must be signed by a trusted authority.
     VerifyCa,
-    /// And be made out to the host's name.
+    /// As `VerifyCa`, and the certificate must match the host name.
     VerifyFull,
 }
 
@@ -27,13 +27,13 @@ impl SslMode {
             "verify-ca" => Ok(Self::VerifyCa),
             "verify-full" => Ok(Self::VerifyFull),
             other => Err(Error::new(format!("sslmode \"{other}\" is not supported"))
-                .detail("with allow and prefer, whether TLS is measured would depend on the server")
+                .detail("with allow or prefer, the use of TLS would depend on the server")
                 .hint("choose disable, require, verify-ca or verify-full")),
         }
     }
 }
 
-/// Whether a login by SCRAM has to be bound to its TLS connection.
+/// libpq's `channel_binding`: whether SCRAM is bound to its TLS connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Binding {
     /// Never.
@@ -41,7 +41,7 @@ pub enum Binding {
     /// If the server offers it.
     #[default]
     Prefer,
-    /// Always; no other login will do.
+    /// Always; any other login is refused.
     Require,
 }
 
@@ -58,22 +58,22 @@ impl Binding {
     }
 }
 
-/// A way to log in.
+/// An authentication method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// The server asks for nothing.
+    /// No authentication.
     None,
-    /// The password itself is sent.
+    /// The password in clear text.
     Password,
-    /// A hash by MD5 is sent.
+    /// An MD5 hash of the password.
     Md5,
-    /// Both sides prove that they know the password.
+    /// SCRAM-SHA-256: both sides prove that they know the password.
     ScramSha256,
 }
 
 const METHODS: [Method; 4] = [Method::None, Method::Password, Method::Md5, Method::ScramSha256];
-/// Methods of libpq that this program does not have: naming them in `require_auth` is no mistake.
-const NEVER_DONE: [&str; 3] = ["gss", "sspi", "oauth"];
+/// libpq's methods that are not supported here, but valid in `require_auth`.
+const UNSUPPORTED: [&str; 3] = ["gss", "sspi", "oauth"];
 
 impl fmt::Display for Method {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,7 +86,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// The ways to log in that are accepted.
+/// The accepted authentication methods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Methods(Vec<Method>);
 
@@ -97,26 +97,26 @@ impl Default for Methods {
 }
 
 impl Methods {
-    /// Reads libpq's keyword `require_auth`: methods that are accepted, or, each with "!", those that are not.
+    /// Reads libpq's keyword `require_auth`: accepted methods or, each prefixed with "!", refused ones.
     pub fn parse(text: &str) -> Result<Self> {
         let is_negated = text.starts_with('!');
         let mut named = Vec::new();
         for word in text.split(',') {
             let name = word.strip_prefix('!').unwrap_or(word);
             let method = METHODS.into_iter().find(|method| method.to_string() == name);
-            if word.starts_with('!') != is_negated || (method.is_none() && !NEVER_DONE.contains(&name)) {
+            if word.starts_with('!') != is_negated || (method.is_none() && !UNSUPPORTED.contains(&name)) {
                 return Err(Error::new(format!(
-                    "connection keyword require_auth has no valid value: \"{text}\""
+                    "invalid value for connection keyword require_auth: \"{text}\""
                 ))
-                .hint("write methods with commas between them, all or none of them with \"!\" before it"));
+                .hint("write a comma-separated list of methods, all or none prefixed with \"!\""));
             }
             named.extend(method);
         }
         let accepted: Vec<_> =
             METHODS.into_iter().filter(|method| named.contains(method) != is_negated).collect();
         if accepted.is_empty() {
-            return Err(Error::new(format!("require_auth \"{text}\" leaves no way to log in"))
-                .detail(format!("pgdyno-driver knows {}", listed(&METHODS))));
+            return Err(Error::new(format!("require_auth \"{text}\" accepts no supported method"))
+                .detail(format!("supported: {}", listed(&METHODS))));
         }
         Ok(Self(accepted))
     }
@@ -127,8 +127,8 @@ impl Methods {
             return Ok(());
         }
         let happened = match method {
-            Method::None => "the server let the client in without a password".into(),
-            _ => format!("the server asks for authentication by {method}"),
+            Method::None => "the server accepted the client without a password".into(),
+            _ => format!("the server requests authentication method {method}"),
         };
         Err(Error::new(happened).detail(format!("require_auth accepts {}", listed(&self.0))))
     }
@@ -138,33 +138,34 @@ fn listed(methods: &[Method]) -> String {
     methods.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The connection that a login is made on.
+/// The security of a connection during login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Channel {
-    /// A Unix socket, on which nobody can listen.
+    /// A Unix socket, which cannot be eavesdropped on.
     Socket,
-    /// TLS, with the server certificate's hash for channel binding, if there is one that both sides know.
+    /// TLS, with the server certificate's hash for channel binding, if its algorithm has one.
     Tls(Option<Vec<u8>>),
     /// TCP in clear text.
     Clear {
-        /// Whether sslmode=disable was written.
+        /// Whether sslmode=disable was specified.
         is_wanted: bool,
-        /// Whether it ends on this machine.
+        /// Whether the peer is a loopback address.
         is_loopback: bool,
     },
 }
 
 impl Channel {
-    /// Refuses to send a password, or a hash of it, over a network without TLS. Over the loopback, returns a note.
+    /// Refuses to send a password, or a hash of it, over a network without TLS. Over loopback, returns a
+    /// note.
     pub fn require_private(&self, method: Method) -> Result<Option<String>> {
         match self {
             Self::Clear { is_wanted: false, is_loopback: false } => {
-                Err(Error::new(format!("the server asks for authentication by {method} without TLS"))
-                    .detail("anyone who reads the network's traffic could log in with it")
+                Err(Error::new(format!("the server requests authentication method {method} without TLS"))
+                    .detail("anyone who can read the network traffic could log in with it")
                     .hint("use sslmode=require, or scram-sha-256 on the server; sslmode=disable allows it"))
             }
             Self::Clear { is_wanted: false, is_loopback: true } => {
-                Ok(Some(format!("authentication by {method} without TLS, over this machine's own loopback")))
+                Ok(Some(format!("authentication method {method} without TLS, over the loopback interface")))
             }
             _ => Ok(None),
         }
@@ -192,23 +193,23 @@ mod tests {
     fn methods_that_are_none_or_mixed_are_refused() {
         for text in ["", "scram", "md5,!password", "!md5,password", "md5,"] {
             let error = Methods::parse(text).unwrap_err();
-            let expected = format!("connection keyword require_auth has no valid value: \"{text}\"");
+            let expected = format!("invalid value for connection keyword require_auth: \"{text}\"");
             assert_eq!(error.message, expected);
         }
         let error = Methods::parse("gss").unwrap_err();
-        assert_eq!(error.message, "require_auth \"gss\" leaves no way to log in");
-        assert_eq!(error.detail.unwrap(), "pgdyno-driver knows none, password, md5, scram-sha-256");
+        assert_eq!(error.message, "require_auth \"gss\" accepts no supported method");
+        assert_eq!(error.detail.unwrap(), "supported: none, password, md5, scram-sha-256");
     }
 
     #[test]
-    fn passwords_are_sent_where_nobody_else_reads_them() {
+    fn passwords_are_sent_over_private_connections_only() {
         let refused = Channel::Clear { is_wanted: false, is_loopback: false };
         let error = refused.require_private(Method::Md5).unwrap_err();
-        assert_eq!(error.message, "the server asks for authentication by md5 without TLS");
+        assert_eq!(error.message, "the server requests authentication method md5 without TLS");
         assert!(error.hint.unwrap().ends_with("sslmode=disable allows it"));
         let near = Channel::Clear { is_wanted: false, is_loopback: true };
         let note = near.require_private(Method::Password).unwrap().unwrap();
-        assert_eq!(note, "authentication by password without TLS, over this machine's own loopback");
+        assert_eq!(note, "authentication method password without TLS, over the loopback interface");
         for channel in
             [Channel::Socket, Channel::Tls(None), Channel::Clear { is_wanted: true, is_loopback: false }]
         {

@@ -1,10 +1,10 @@
-//! One connection at work: a state machine that is fed with bytes and instants and never waits.
+//! One client and its connection: a state machine that takes bytes and times, and never blocks.
 //!
 //! ```text
 //! Idle ─begin→ Running ─last answer→ Idle            (committed)
-//!                 └─error→ RollingBack ─→ Running    (tried again, if the error permits it)
+//!                 └─error→ RollingBack ─→ Running    (retried, if the error permits it)
 //!                                      └→ Idle       (given up)
-//! any ─connection broken→ Lost ─connected again→ Idle
+//! any ─connection lost→ Lost ─reconnected→ Idle
 //! ```
 
 use std::io;
@@ -23,33 +23,33 @@ use crate::transport::Transport;
 use crate::wire::Wire;
 use crate::workload::{Client, Next, StatementId, Transaction};
 
-/// After so many reads in a row, an answer that goes on is looked at from outside.
+/// Maximum number of consecutive reads; then the caller checks the answer limit.
 const READS_AT_ONCE: usize = 256;
 
-/// After so many tries a transaction is given up.
+/// Maximum number of attempts per transaction.
 const MAX_TRIES: u32 = 10;
 
-/// What the state machine is doing.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Between transactions.
     Idle,
-    /// Waiting for answers of a transaction.
+    /// Waiting for answers to a transaction.
     Running,
     /// Waiting for the end of a ROLLBACK.
     RollingBack,
     /// Without a connection.
     Lost,
-    /// Its client has nothing more to do.
+    /// The client has finished.
     Finished,
 }
 
-/// What became of the bytes that were fed.
+/// The result of reading.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// More answers are to come.
+    /// More answers are expected.
     Pending,
-    /// More bytes have arrived than are read at once.
+    /// More bytes may be available than one call reads.
     Unread,
     /// The transaction was committed.
     Committed,
@@ -57,28 +57,30 @@ pub enum Outcome {
     GivenUp(Failure),
 }
 
-/// Why a transaction was given up: the error, its code, and the statement that it is of.
+/// Why a transaction was given up.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// In words.
+    /// The error.
     pub error: Error,
     /// Its SQLSTATE.
     pub code: String,
-    /// The statement's name.
+    /// The name of the failed statement.
     pub statement: &'static str,
 }
 
-/// How far a try of a transaction has come.
+/// The progress of one attempt at a transaction.
 #[derive(Default)]
 struct Attempt {
-    /// Index of the call whose answer is awaited, or comes next.
+    /// Index of the current call.
     call: usize,
-    /// So many calls will have been completed when the server has become ready so many times.
+    /// Number of calls completed after the expected `ReadyForQuery` messages.
     calls_expected: usize,
+    /// Number of `ReadyForQuery` messages still expected.
     ends_expected: usize,
     sent: Nanos,
-    /// Of the call whose answer is arriving: rows until now, and the first value of the first one.
+    /// Rows of the current call so far.
     rows_of_call: u64,
+    /// First column of the current call's first row.
     value: Option<i64>,
     rows_of_last_call: u64,
     rows: u64,
@@ -87,13 +89,13 @@ struct Attempt {
 
 /// One client and its connection.
 pub struct Session {
-    /// Which arm, role and client of that role this is.
+    /// Index of its arm.
     pub arm: usize,
     /// Index of its role.
     pub role: usize,
     /// Index within its role, over all threads.
     pub client_index: usize,
-    /// When its transaction was intended to start, on the arm's running clock.
+    /// The intended start of its transaction, on the arm's running clock.
     pub intended: Nanos,
     client: Box<dyn Client>,
     wire: Wire,
@@ -107,7 +109,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Puts a client on a connection, which becomes non-blocking.
+    /// Creates a session and makes its connection non-blocking.
     pub fn new(
         (arm, role, client_index): (usize, usize, usize),
         client: Box<dyn Client>,
@@ -132,7 +134,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Gives it a new connection.
+    /// Replaces the connection.
     pub fn reconnect(&mut self, transport: Transport) -> Result<()> {
         self.wire.connect(transport)?;
         self.frames = Frames::default();
@@ -142,7 +144,7 @@ impl Session {
         Ok(())
     }
 
-    /// Drops the connection. Who has finished needs none.
+    /// Drops the connection. A finished session stays finished: it needs none.
     pub fn disconnect(&mut self) {
         self.wire.disconnect();
         if self.state != State::Finished {
@@ -150,13 +152,13 @@ impl Session {
         }
     }
 
-    /// Whether the server has announced, between transactions, that it closes the connection.
+    /// Whether the server sent an error between transactions: it is about to close the connection.
     pub fn has_farewell(&self) -> bool {
         self.farewell.is_some()
     }
 
-    /// The error with which the server announced that it closes the connection, if it did. A write that fails may
-    /// come before the read of that error: what has arrived is read first.
+    /// Takes the error that announced the closing of the connection, if any. A write may fail before that
+    /// error was read, so received bytes are read first.
     pub fn take_farewell(&mut self) -> Option<ServerError> {
         self.read_farewell();
         self.farewell.take().or_else(|| self.attempt.error.take().filter(|error| error.is_fatal))
@@ -169,35 +171,35 @@ impl Session {
             self.farewell = error.filter(|error| error.is_fatal).or_else(|| self.farewell.take());
             Ok(())
         });
-        drop(fed); // the connection is lost already: what is wrong with its bytes is of no interest
+        drop(fed); // the connection is lost already: errors in its bytes do not matter
     }
 
-    /// Which of its role's `all` statements are to be prepared on its connection.
+    /// Which of its role's `all` statements to prepare on its connection.
     pub fn statements(&self, all: usize) -> Range<StatementId> {
         self.client.statements(all)
     }
 
-    /// Whether an answer has been outstanding since before this instant.
+    /// Whether an answer has been pending since before `then`.
     pub fn is_unanswered_since(&self, then: Nanos) -> bool {
         self.is_in_flight() && self.attempt.sent < then
     }
 
-    /// What it is doing.
+    /// The state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Whether a transaction is under way.
+    /// Whether a transaction is in progress.
     pub fn is_in_flight(&self) -> bool {
         matches!(self.state, State::Running | State::RollingBack)
     }
 
-    /// Whether its transaction counts among those of its role.
+    /// Whether its transaction counts.
     pub fn is_counted(&self) -> bool {
         self.client.is_counted()
     }
 
-    /// How many transactions that count it has committed.
+    /// The number of committed, counted transactions.
     pub fn committed(&self) -> u64 {
         self.committed
     }
@@ -207,12 +209,12 @@ impl Session {
         self.wire.descriptor()
     }
 
-    /// Whether bytes wait to be written.
+    /// Whether there are unwritten bytes.
     pub fn has_unwritten(&self) -> bool {
         self.wire.has_unwritten()
     }
 
-    /// Asks the client for a transaction, and sends its beginning if there is one.
+    /// Gets the client's next transaction, if it is ready, and starts sending it.
     pub fn begin(&mut self, manner: Manner, now: Nanos) -> io::Result<Next> {
         self.transaction.clear();
         let next = self.client.next(&mut self.transaction);
@@ -228,15 +230,15 @@ impl Session {
         Ok(next)
     }
 
-    /// Marks it as finished: it has done what was asked for.
+    /// Marks the session as finished.
     pub fn finish(&mut self) {
         self.state = State::Finished;
     }
 
-    /// Reads what has arrived, and goes on as far as that leads. `buffer` is scratch space.
+    /// Reads received bytes and advances the transaction. `buffer` is scratch space.
     ///
-    /// An `io::Error` means that the connection is broken; the inner error that the server broke the protocol.
-    /// `is_closed` says that the stream is known to have an end, which nobody will be told of again.
+    /// The outer `io::Error` means a lost connection, the inner error a protocol violation. With `is_closed`,
+    /// the stream is known to be closed and must be read to its end: no further event will report that.
     pub fn receive(
         &mut self,
         manner: Manner,
@@ -253,7 +255,7 @@ impl Session {
                 Ok(Fed::Send) => {
                     self.flush()?;
                     if is_emptied {
-                        return Ok(Ok(Outcome::Pending)); // the answer will make the socket readable again
+                        return Ok(Ok(Outcome::Pending)); // the answer makes the socket readable again
                     }
                 }
                 Ok(Fed::Ended(outcome)) => return Ok(Ok(outcome)),
@@ -263,7 +265,7 @@ impl Session {
         Ok(Ok(Outcome::Unread))
     }
 
-    /// Writes what is waiting, as far as the socket takes it.
+    /// Writes unwritten bytes until the socket would block.
     pub fn flush(&mut self) -> io::Result<()> {
         self.wire.flush()
     }
@@ -301,7 +303,7 @@ impl Session {
         if is_ready { self.advance(manner, counts, now) } else { Ok(Fed::Waiting) }
     }
 
-    /// Takes one message. True if it was the last one that is expected for now.
+    /// Takes one message. Returns true if it was the last expected one.
     fn take(
         &mut self,
         manner: Manner,
@@ -318,11 +320,11 @@ impl Session {
                 self.attempt.rows_of_call += 1;
             }
             b'C' => self.complete_call(manner, counts, now, body),
-            // Between transactions nothing was asked that could fail: the server is about to go.
+            // An error between transactions: the server is about to close the connection.
             b'E' if self.attempt.ends_expected == 0 => self.farewell = Some(ServerError::parse(body)),
             b'E' => {
                 let error = ServerError::parse(body);
-                // The first error counts, unless one comes that ends the connection.
+                // The first error counts, unless a fatal one follows.
                 if self.attempt.error.is_none() || error.is_fatal {
                     self.attempt.error = Some(error);
                 }
@@ -334,8 +336,8 @@ impl Session {
             // Answers to Parse, Bind and Describe, notices, parameter changes, notifications, empty query.
             b'1' | b'2' | b'T' | b'n' | b't' | b'N' | b'S' | b'A' | b'I' => {}
             other => {
-                return Err(Error::new(format!("the server sent a message of type \"{}\"", other as char))
-                    .detail("no statement of a workload is answered like this"));
+                let message = format!("unexpected message type \"{}\" from the server", other as char);
+                return Err(Error::new(message).detail("no statement of a workload has such an answer"));
             }
         }
         Ok(false)
@@ -343,7 +345,7 @@ impl Session {
 
     fn complete_call(&mut self, manner: Manner, counts: &mut Counts, now: Nanos, tag: &[u8]) {
         if self.attempt.rows_of_call == 0 {
-            self.transaction.receive(self.attempt.call, &[]); // not what an earlier try has returned
+            self.transaction.receive(self.attempt.call, &[]); // clears the value of an earlier attempt
         }
         let rows = std::mem::take(&mut self.attempt.rows_of_call).max(affected(tag));
         let value = self.attempt.value.take();
@@ -361,7 +363,7 @@ impl Session {
         self.attempt.call += 1;
     }
 
-    /// Goes on after the server has become ready.
+    /// Continues after the expected `ReadyForQuery`.
     fn advance(&mut self, manner: Manner, counts: &mut Counts, now: Nanos) -> Result<Fed> {
         if self.state == State::RollingBack {
             return Ok(self.after_rollback(manner, counts, now));
@@ -378,7 +380,7 @@ impl Session {
         }
         let Attempt { call, calls_expected, .. } = self.attempt;
         if call != calls_expected {
-            return Err(Error::new("the server is ready without having completed what it was asked for")
+            return Err(Error::new("the server sent ReadyForQuery before all statements were complete")
                 .detail(format!("statements completed: {call} of {calls_expected}")));
         }
         if manner.mode != Mode::Pipelined && call < self.transaction.calls().len() {

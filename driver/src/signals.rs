@@ -1,7 +1,7 @@
-//! SIGTERM and SIGINT: the first one asks the run to end with what it has, a second one, or a run that does not
-//! end in time, ends the program at once.
+//! SIGTERM and SIGINT. The first one requests the run to end with its results so far. A second one, or a
+//! timeout, terminates the program immediately.
 //!
-//! The signals are blocked in every thread and fetched by one: no handler runs in the middle of anything.
+//! The signals are blocked in every thread and accepted by one, so no handler interrupts other code.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use serde::{Serialize, Serializer};
 
 use crate::error::{Error, Result};
 
-/// After a signal the program has so long to end by itself: its drain, the last lines, its threads' end.
+/// Time limit after a signal, for the drain, the last lines and the exit of threads.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// A signal that ends a run.
+/// A signal that terminates a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// Ctrl-C.
+    /// SIGINT (Ctrl-C).
     Interrupt,
-    /// What `kill` sends.
+    /// SIGTERM (the default of `kill`).
     Terminate,
 }
 
@@ -32,7 +32,7 @@ impl Signal {
         }
     }
 
-    /// Its usual name.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Interrupt => "SIGINT",
@@ -40,16 +40,16 @@ impl Signal {
         }
     }
 
-    /// The exit status of a program that was ended by it, as shells have it: 130 or 143.
+    /// The exit status after this signal, as in shells: 130 or 143.
     pub fn exit_status(self) -> u8 {
         128 + self.number() as u8
     }
 
-    /// Whether whoever started this program wants it to ignore the signal (`nohup`, a shell's background job).
+    /// Whether the parent process set the signal to be ignored (`nohup`, a shell's background job).
     fn is_ignored(self) -> bool {
         let mut action = MaybeUninit::<libc::sigaction>::uninit();
         unsafe {
-            // SAFETY: no new action is given, and `action` is read only if the call has filled it.
+            // SAFETY: no new action is passed, and `action` is read only if the call has filled it.
             libc::sigaction(self.number(), std::ptr::null(), action.as_mut_ptr()) == 0
                 && action.assume_init().sa_sigaction == libc::SIG_IGN
         }
@@ -62,8 +62,8 @@ impl Serialize for Signal {
     }
 }
 
-/// Calls `on_first` when the first signal comes, and ends the program if that says that there is nothing to wait
-/// for. To be called before any other thread is started.
+/// Calls `on_first` for the first signal. Exits at once if it returns false, otherwise at a second signal or
+/// after the time limit. Must be called before any other thread is started.
 pub fn watch(on_first: impl FnOnce(Signal) -> bool + Send + 'static) -> Result<()> {
     let signals = block()?;
     std::thread::spawn(move || {
@@ -76,11 +76,11 @@ pub fn watch(on_first: impl FnOnce(Signal) -> bool + Send + 'static) -> Result<(
     Ok(())
 }
 
-/// Blocks the signals that are not ignored in this thread and those that it starts; returns them.
+/// Blocks the signals, except ignored ones, in this thread and its future threads; returns them.
 fn block() -> Result<libc::sigset_t> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     let (set, failure) = unsafe {
-        // SAFETY: `sigemptyset` fills the set before it is used; the old mask is not asked for.
+        // SAFETY: `sigemptyset` initializes the set before its use; the old mask is not requested.
         libc::sigemptyset(set.as_mut_ptr());
         let mut set = set.assume_init();
         for signal in Signal::ALL.into_iter().filter(|signal| !signal.is_ignored()) {
@@ -97,7 +97,7 @@ fn block() -> Result<libc::sigset_t> {
     }
 }
 
-/// Waits for one of the signals; `None` if none came within the limit.
+/// Waits for one of the signals; `None` if none arrives within the limit.
 fn wait(signals: &libc::sigset_t, limit: Option<Duration>) -> Option<Signal> {
     let limit = limit.map(|limit| libc::timespec {
         tv_sec: limit.as_secs().cast_signed(),
@@ -106,7 +106,7 @@ fn wait(signals: &libc::sigset_t, limit: Option<Duration>) -> Option<Signal> {
     let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     loop {
         let number = unsafe {
-            // SAFETY: the set and the limit, if there is one, live through the call; no details are asked for.
+            // SAFETY: the set and the limit, if any, outlive the call; no details are requested.
             libc::sigtimedwait(signals, std::ptr::null_mut(), limit)
         };
         if let Some(signal) = Signal::ALL.into_iter().find(|signal| signal.number() == number) {

@@ -1,17 +1,17 @@
-//! The one way in which texts reach a terminal: servers say what is in them.
+//! Output to the terminal. Texts may contain untrusted text from servers.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
 use crate::error::{Error, Result};
 
-/// Writes a text to the standard error.
-pub fn say(text: &dyn Display) {
-    // If nobody reads any more, the exit status has to do.
+/// Writes a printable form of a text to standard error.
+pub fn print_stderr(text: &dyn Display) {
+    // If standard error is closed, only the exit status remains.
     let _ = writeln!(io::stderr(), "{}", printable(&text.to_string()));
 }
 
-/// Writes lines to the standard output, as they are: JSON for programs, or what is printable.
+/// Writes lines to standard output unchanged: JSON, or text that is already printable.
 pub fn print_lines(lines: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{lines}")
@@ -19,14 +19,14 @@ pub fn print_lines(lines: &str) -> Result<()> {
         .map_err(|error| Error::new(format!("could not print results: {error}")))
 }
 
-/// Replaces all that a terminal would act on, but line feeds: servers say what is in the texts. Tabs become spaces.
+/// Replaces all characters that control a terminal, except line feeds. Tabs become spaces.
 pub fn printable(text: &str) -> String {
     let spaced = text.replace('\t', "    ");
-    spaced.chars().map(|c| if c != '\n' && steers(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    spaced.chars().map(|c| if c != '\n' && is_control(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// Whether Unicode calls a character a control or format character, or a separator of lines.
-fn steers(c: char) -> bool {
+/// Whether a character is a Unicode control or format character, or a line separator.
+fn is_control(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}' | '\u{891}'

@@ -1,14 +1,14 @@
-//! Events for people.
+//! Human-readable events.
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::time::Instant;
 
+use pgdyno_driver::control::Event;
 use pgdyno_driver::record::Summary;
 use pgdyno_driver::results::{GivenUp, Interval, Phase, RoleResult};
-use pgdyno_driver::run::Event;
 
-/// Describes an event; `None` if people need not see it.
+/// Describes an event; `None` if it is not shown.
 pub fn describe(event: &Event) -> Option<String> {
     match event {
         Event::Ready { server_versions, connections } => {
@@ -41,7 +41,7 @@ fn describe_phase(phase: &Phase) -> String {
         }
     }
     if let Some(signal) = phase.interrupted_by {
-        let _ = writeln!(text, "not complete: ended by {}", signal.name());
+        let _ = writeln!(text, "incomplete: terminated by {}", signal.name());
     }
     let busiest = phase.driver.thread_busy_shares.iter().copied().fold(0.0, f64::max);
     let _ = write!(
@@ -63,7 +63,7 @@ fn describe_role(role: &RoleResult) -> String {
         let _ = write!(text, "\n  schedule lag {}", describe_summary(lag));
     }
     for (code, count) in &role.retries {
-        let _ = write!(text, "\n  tried again after SQLSTATE {code}: {count}");
+        let _ = write!(text, "\n  retried after SQLSTATE {code}: {count}");
     }
     for GivenUp { sqlstate, statement, count } in &role.errors {
         let statement = if statement.is_empty() { String::new() } else { format!(" in {statement}") };
@@ -88,7 +88,7 @@ fn milliseconds(microseconds: f64) -> String {
     format!("{:.3} ms", microseconds / 1e3)
 }
 
-/// Rows loaded so far and time left, on a terminal.
+/// Shows the rows loaded so far and the remaining time, on a terminal only.
 pub struct Progress {
     began: Instant,
     shown_percent: u64,
@@ -96,12 +96,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Begins to count.
+    /// Starts the clock.
     pub fn start() -> Self {
         Self { began: Instant::now(), shown_percent: 0, is_terminal: io::stderr().is_terminal() }
     }
 
-    /// Shows every percent once.
+    /// Updates the display, once per percent.
     pub fn show(&mut self, done: u64, total: u64) {
         let percent = done * 100 / total.max(1);
         if !self.is_terminal || percent == self.shown_percent {

@@ -1,5 +1,5 @@
-//! How long a client pauses between two transactions. Pure: what is drawn depends on the seed, the role and the
-//! client's number alone, so that servers that are compared see the same pauses.
+//! Pauses of clients between transactions. Pure: draws depend only on the seed, the role and the client's
+//! index, so that compared servers see the same pauses.
 
 use crate::clock::Nanos;
 use crate::random::Random;
@@ -7,16 +7,16 @@ use crate::random::Random;
 /// The pauses of all clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThinkTime {
-    /// None: the next transaction is wanted at once.
+    /// No pause.
     None,
-    /// Always the same, after each transaction.
+    /// The same pause after each transaction.
     Always(Nanos),
-    /// One of these, each as likely as the others, after each transaction and before the first one.
+    /// One of these pauses, all equally likely, after each transaction and before the first one.
     OneOf(Vec<Nanos>),
 }
 
 impl ThinkTime {
-    /// The pause after a transaction, if there is one.
+    /// The pause after a transaction, if any.
     pub fn after(&self, random: &mut Random) -> Option<Nanos> {
         match self {
             Self::None => None,
@@ -25,10 +25,10 @@ impl ThinkTime {
         }
     }
 
-    /// What is left of the pause in which a client is found at the beginning.
+    /// The rest of the pause that a client is in at the start of the run.
     ///
-    /// That is where a point lies which is thrown onto all pauses, laid end to end: clients that all began with a
-    /// whole one, or with none, would come in waves.
+    /// It is the rest of a pause after a random point on all pauses laid end to end. Clients that all started
+    /// with a full pause, or with none, would arrive in waves.
     pub fn before_the_first(&self, random: &mut Random) -> Nanos {
         let Self::OneOf(times) = self else { return 0 };
         let mut point = random.fraction() * times.iter().map(|time| *time as f64).sum::<f64>();
@@ -42,7 +42,7 @@ impl ThinkTime {
         0
     }
 
-    /// The stream that a client's pauses are drawn from.
+    /// The random stream of a client's pauses.
     pub fn stream(seed: u64, role: &str, client: usize) -> Random {
         Random::stream(seed, &format!("think times of {role}"), client as u64)
     }
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_think_time_nothing_is_drawn_and_nobody_pauses() {
+    fn without_a_think_time_nothing_is_drawn_and_no_client_pauses() {
         let mut random = ThinkTime::stream(1, "main", 0);
         assert_eq!(ThinkTime::None.after(&mut random), None);
         assert_eq!(ThinkTime::None.before_the_first(&mut random), 0);
@@ -85,8 +85,8 @@ mod tests {
 
     #[test]
     fn clients_are_found_in_long_pauses_as_often_as_these_take_of_the_time() {
-        // Of pauses of 100 and of 900, nine tenths of the time are in the long ones: the mean of what is left of a
-        // pause is 0.1 * 50 + 0.9 * 450 = 410, its standard deviation about 269.
+        // With pauses of 100 and 900, nine tenths of the time are in long ones. The mean rest of a pause is
+        // 0.1 * 50 + 0.9 * 450 = 410, its standard deviation about 269.
         let times = ThinkTime::OneOf(vec![100, 900]);
         let left: Vec<Nanos> = (0..10_000)
             .map(|client| times.before_the_first(&mut ThinkTime::stream(1, "main", client)))

@@ -1,4 +1,4 @@
-//! A timer that the event loop can wait for, with nanoseconds: `epoll` itself counts in milliseconds.
+//! A timer for the event loop, in nanoseconds: `epoll`'s own timeout is in milliseconds.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -12,10 +12,10 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Creates it, not set.
+    /// Creates a disarmed timer.
     pub fn new() -> io::Result<Self> {
         let descriptor = unsafe {
-            // SAFETY: the call takes no pointers; its result is checked before it is owned.
+            // SAFETY: the call takes no pointers; its result is checked before taking ownership.
             let raw = libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC);
             if raw < 0 {
                 return Err(io::Error::last_os_error());
@@ -25,7 +25,7 @@ impl Timer {
         Ok(Self { descriptor, armed_for: None })
     }
 
-    /// Sets it to `at`, or off. Setting it to what it is set to already costs nothing.
+    /// Arms the timer for `at`, or disarms it. Does nothing if that is its current setting.
     pub fn set(&mut self, now: Nanos, at: Option<Nanos>) -> io::Result<()> {
         if self.armed_for == at {
             return Ok(());
@@ -39,7 +39,7 @@ impl Timer {
             },
         };
         let result = unsafe {
-            // SAFETY: `setting` lives through the call; the old setting is not asked for.
+            // SAFETY: `setting` outlives the call; the old setting is not requested.
             libc::timerfd_settime(self.descriptor.as_raw_fd(), 0, &raw const setting, std::ptr::null_mut())
         };
         if result < 0 {
@@ -49,12 +49,12 @@ impl Timer {
         Ok(())
     }
 
-    /// Takes note that it has gone off.
+    /// Resets the timer after it has expired.
     pub fn acknowledge(&mut self) {
         let mut expirations = [0u8; 8];
         unsafe {
-            // SAFETY: the buffer has the eight bytes that a timerfd writes. Its result does not matter: the
-            // read only resets the descriptor, and an early wake-up is harmless.
+            // SAFETY: the buffer has room for the eight bytes that a timerfd writes. The result does not
+            // matter: the read only resets the descriptor, and an early wake-up is harmless.
             libc::read(self.descriptor.as_raw_fd(), expirations.as_mut_ptr().cast(), expirations.len());
         }
         self.armed_for = None;

@@ -1,4 +1,4 @@
-//! TLS over a TCP connection, as libpq asks for it: `SSLRequest`, one byte of answer, handshake.
+//! TLS over a TCP connection, as in libpq: `SSLRequest`, an answer of one byte, handshake.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -22,26 +22,26 @@ use crate::transport::Transport;
 
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
-/// Asks the server for TLS and completes the handshake.
+/// Requests TLS from the server and completes the handshake.
 pub fn wrap(mut stream: TcpStream, info: &ConnInfo) -> Result<Transport> {
     let mut answer = [0];
     stream.write_all(&SSL_REQUEST).and_then(|()| stream.read_exact(&mut answer)).map_err(|error| {
-        Error::new(format!("could not ask {} for TLS", info.place())).detail(error.to_string())
+        Error::new(format!("could not request TLS from {}", info.place())).detail(error.to_string())
     })?;
     match answer[0] {
         b'S' => {}
-        // Before TLS nobody knows who has written its text.
+        // Before TLS the error's text cannot be trusted.
         b'E' => {
             return Err(Error::new(format!("{} answered the request for TLS with an error", info.place()))
-                .hint("the server's log says which: perhaps it could not start a process"));
+                .hint("see the server's log; it may have failed to start a process"));
         }
         _ => {
             return Err(Error::new(format!("{} does not offer TLS", info.place()))
-                .hint("switch ssl on in the server, or use sslmode=disable"));
+                .hint("set ssl = on in the server, or use sslmode=disable"));
         }
     }
     let name = ServerName::try_from(info.host.clone())
-        .map_err(|_| Error::new(format!("\"{}\" cannot be the name on a certificate", info.host)))?;
+        .map_err(|_| Error::new(format!("\"{}\" is not a valid host name for a certificate", info.host)))?;
     let mut connection = ClientConnection::new(Arc::new(configuration(info)?), name)
         .map_err(|error| failed(info, &error.to_string()))?;
     while connection.is_handshaking() {
@@ -51,7 +51,7 @@ pub fn wrap(mut stream: TcpStream, info: &ConnInfo) -> Result<Transport> {
 }
 
 fn failed(info: &ConnInfo, why: &str) -> Error {
-    Error::new(format!("could not agree on TLS with {}", info.place())).detail(why)
+    Error::new(format!("could not establish TLS with {}", info.place())).detail(why)
 }
 
 fn configuration(info: &ConnInfo) -> Result<ClientConfig> {
@@ -62,7 +62,7 @@ fn configuration(info: &ConnInfo) -> Result<ClientConfig> {
     if info.ssl_mode == Some(SslMode::VerifyFull) {
         return with_certificate(builder.with_root_certificates(roots(info)?), info);
     }
-    // libpq passes over a file that is missing unless it is to verify: whoever names one here wants it to be used.
+    // With require, libpq ignores a missing root certificate file; here, a specified file is always used.
     let chain = if info.ssl_mode == Some(SslMode::VerifyCa) || info.ssl_root_cert.is_some() {
         let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(info)?), provider.clone());
         Some(builder.build().map_err(|error| failed(info, &error.to_string()))?)
@@ -81,7 +81,7 @@ fn with_certificate(
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| {
         Error::new(format!("could not read a key from \"{}\"", files.key.display()))
             .detail(error.to_string())
-            .hint("the key must not be encrypted, and the user that pgdyno-driver runs as must be able to read it")
+            .hint("the key must not be encrypted, and must be readable by the user that runs pgdyno-driver")
     })?;
     builder.with_client_auth_cert(certificates(&files.certificate)?, key).map_err(|error| {
         Error::new(format!("could not use the certificate in \"{}\"", files.certificate.display()))
@@ -91,7 +91,7 @@ fn with_certificate(
 
 fn roots(info: &ConnInfo) -> Result<RootCertStore> {
     let file = info.ssl_root_cert.as_ref().ok_or_else(|| {
-        Error::new("there is no certificate authority to check the server with")
+        Error::new("no root certificate to verify the server with")
             .hint("add sslrootcert=FILE, or use sslmode=require")
     })?;
     let mut store = RootCertStore::empty();
@@ -110,8 +110,8 @@ fn unreadable(file: &Path, why: &str) -> Error {
     Error::new(format!("could not read certificates from \"{}\"", file.display())).detail(why)
 }
 
-/// Accepts any name (`verify-ca`, and `require` with an authority) and, without a chain to check, any certificate;
-/// signatures are checked in both.
+/// Accepts any host name (`verify-ca`, and `require` with a root certificate) and, without a chain to verify,
+/// any certificate. Signatures are verified in both cases.
 #[derive(Debug)]
 struct AnyName {
     provider: Arc<CryptoProvider>,

@@ -1,6 +1,6 @@
-//! Logs every transaction in pgbench's format, `client transaction latency_us script epoch_s epoch_us`, so that
-//! whoever pairs servers in time can attribute each one exactly. One that was given up has
-//! `failed:SQLSTATE:US:STATEMENT` in place of its latency, with the time that it took.
+//! Logs every transaction in pgbench's format, `client transaction latency_us script epoch_s epoch_us`, so
+//! that a comparison of servers over time can attribute each one exactly. For one that was given up, the
+//! latency is replaced by `failed:SQLSTATE:US:STATEMENT`, with its duration.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -23,7 +23,7 @@ impl TransactionLog {
         Ok(Self { file: BufWriter::with_capacity(64 << 10, file), path })
     }
 
-    /// Adds a transaction that has ended at `ended`.
+    /// Adds a transaction that was committed at `ended`.
     pub fn write(&mut self, client: usize, number: u64, latency: Nanos, ended: Nanos) -> Result<()> {
         let mut line = [0u8; 128];
         let mut used = 0;
@@ -44,7 +44,7 @@ impl TransactionLog {
         self.file.write_all(&line[..used]).map_err(|error| unwritable(&self.path, &error))
     }
 
-    /// Adds a transaction that was given up at `ended`, after so many that were committed.
+    /// Adds a transaction that was given up at `ended`; `number` is the number of committed ones before it.
     pub fn write_failed(
         &mut self,
         client: usize,
@@ -60,14 +60,15 @@ impl TransactionLog {
             .map_err(|error| unwritable(&self.path, &error))
     }
 
-    /// Makes everything visible to readers.
+    /// Flushes the log to its file.
     pub fn flush(&mut self) -> Result<()> {
         self.file.flush().map_err(|error| unwritable(&self.path, &error))
     }
 }
 
 fn unwritable(path: &str, error: &std::io::Error) -> Error {
-    Error::new(format!("could not write the transaction log \"{path}\": {error}")).hint("is the disk full?")
+    Error::new(format!("could not write the transaction log \"{path}\": {error}"))
+        .hint("check that the disk is not full")
 }
 
 #[cfg(test)]

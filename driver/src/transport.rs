@@ -1,4 +1,4 @@
-//! A connected stream of bytes: a Unix socket or TCP, with or without TLS.
+//! A connected byte stream: a Unix socket, or TCP with or without TLS.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -11,10 +11,10 @@ use rustls::{ClientConnection, StreamOwned};
 use crate::protocol::end_point::end_point;
 use crate::security::Channel;
 
-/// Of what has arrived on a lost connection no more is read: a socket keeps less.
-const MOST_REST_BYTES: u64 = 8 << 20;
+/// Limit on the bytes read from a lost connection: more than a socket buffers.
+const MAX_REST_BYTES: u64 = 8 << 20;
 
-/// One of the ways to reach a server.
+/// A connection to a server.
 pub enum Transport {
     /// A Unix socket.
     Unix(UnixStream),
@@ -25,17 +25,18 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Whether a read that did not fill its buffer has emptied the socket: true unless TLS keeps bytes back.
+    /// Whether a read that did not fill its buffer has emptied the socket: true except with TLS, which
+    /// buffers.
     pub fn is_emptied_by_short_read(&self) -> bool {
         !matches!(self, Self::Tls(_))
     }
 
-    /// Whether bytes that were taken wait to be sent: TLS keeps its own.
+    /// Whether written bytes are still unsent: TLS has its own buffer.
     pub fn has_unsent(&self) -> bool {
         matches!(self, Self::Tls(stream) if stream.conn.wants_write())
     }
 
-    /// Its security, for a login on it.
+    /// The security of a login on this connection.
     pub fn channel(&self, is_clear_text_wanted: bool) -> Channel {
         match self {
             Self::Unix(_) => Channel::Socket,
@@ -52,7 +53,7 @@ impl Transport {
         }
     }
 
-    /// Bounds every read and every write.
+    /// Sets the timeouts of reads and writes.
     pub fn set_timeouts(&self, read: Duration, write: Duration) -> io::Result<()> {
         match self {
             Self::Unix(stream) => {
@@ -64,7 +65,7 @@ impl Transport {
         }
     }
 
-    /// Makes reads and writes return instead of waiting: for the event loop.
+    /// Makes the stream non-blocking, for the event loop.
     pub fn set_nonblocking(&self) -> io::Result<()> {
         match self {
             Self::Unix(stream) => stream.set_nonblocking(true),
@@ -73,20 +74,21 @@ impl Transport {
         }
     }
 
-    /// Takes what has arrived on a connection to which nothing can be written any more. It is of no other use then.
+    /// Reads all received bytes of a connection that can no longer be written to. It is not usable
+    /// afterwards.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         let read = self.set_nonblocking().and_then(|()| match self {
-            Self::Unix(stream) => stream.take(MOST_REST_BYTES).read_to_end(&mut rest),
-            Self::Tcp(stream) => stream.take(MOST_REST_BYTES).read_to_end(&mut rest),
-            Self::Tls(stream) => Unwritable(stream).take(MOST_REST_BYTES).read_to_end(&mut rest),
+            Self::Unix(stream) => stream.take(MAX_REST_BYTES).read_to_end(&mut rest),
+            Self::Tcp(stream) => stream.take(MAX_REST_BYTES).read_to_end(&mut rest),
+            Self::Tls(stream) => Unwritable(stream).take(MAX_REST_BYTES).read_to_end(&mut rest),
         });
-        drop(read); // the connection is lost already: how its bytes end is of no interest
+        drop(read); // the connection is lost already: a read error does not matter
         rest
     }
 }
 
-/// Reads from TLS only: its own stream writes first what it keeps, and does not read if that fails.
+/// Reads from TLS without writing: `StreamOwned` first writes its buffer, and does not read if that fails.
 struct Unwritable<'a>(&'a mut StreamOwned<ClientConnection, TcpStream>);
 
 impl Read for Unwritable<'_> {

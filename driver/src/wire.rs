@@ -1,4 +1,4 @@
-//! A session's end of its connection, if it has one: what waits to be written, and what has arrived. Never waits.
+//! A session's connection, if it has one, with its output buffer. Never blocks.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -10,21 +10,21 @@ use crate::transport::Transport;
 #[derive(Default)]
 pub struct Wire {
     transport: Option<Transport>,
-    /// What is to be written is appended here.
+    /// Bytes to write are appended here.
     pub outbox: Vec<u8>,
     written: usize,
 }
 
-/// What a read found.
+/// The result of a read.
 pub struct Arrived {
-    /// So many bytes, at the beginning of the buffer.
+    /// Number of bytes, at the beginning of the buffer.
     pub bytes: usize,
-    /// Whether another read would find nothing.
+    /// Whether no more bytes are available now.
     pub is_all: bool,
 }
 
 impl Wire {
-    /// Takes a new connection, which becomes non-blocking; nothing waits to be written any more.
+    /// Replaces the connection, makes it non-blocking, and discards unwritten bytes.
     pub fn connect(&mut self, transport: Transport) -> Result<()> {
         transport
             .set_nonblocking()
@@ -43,12 +43,12 @@ impl Wire {
         self.transport.as_ref().map(AsRawFd::as_raw_fd)
     }
 
-    /// Whether bytes wait to be written.
+    /// Whether there are unwritten bytes.
     pub fn has_unwritten(&self) -> bool {
         self.written < self.outbox.len() || self.transport.as_ref().is_some_and(Transport::has_unsent)
     }
 
-    /// Writes what is waiting, as far as the socket takes it.
+    /// Writes unwritten bytes until the socket would block.
     pub fn flush(&mut self) -> io::Result<()> {
         let Some(transport) = &mut self.transport else { return Ok(()) };
         while self.written < self.outbox.len() {
@@ -67,12 +67,12 @@ impl Wire {
         }
     }
 
-    /// Takes what has arrived on a connection that is lost.
+    /// Reads all received bytes of a lost connection.
     pub fn rest(&mut self) -> Vec<u8> {
         self.transport.as_mut().map(Transport::rest).unwrap_or_default()
     }
 
-    /// Reads what has arrived; `None` if that is nothing. The end of the stream is an error.
+    /// Reads received bytes; `None` if there are none. The end of the stream is an error.
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<Arrived>> {
         let Some(transport) = &mut self.transport else { return Ok(None) };
         loop {

@@ -1,7 +1,7 @@
 //! One thread: an event loop over its share of every arm's connections.
 //!
-//! Only the arm whose turn it is starts transactions. When the turn is over the thread lets those under way
-//! end, and reports that it is drained. Nothing in here waits but `Poller::wait`.
+//! Transactions start only on the arm that has its turn. After the turn, the thread waits for running
+//! transactions and then reports that it is drained. Only `Poller::wait` blocks.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -9,25 +9,25 @@ use std::sync::{Arc, PoisonError};
 
 use mio::{Events, Token, Waker};
 
+use crate::answer_timeout::AnswerTimeout;
 use crate::clock::{Clock, Nanos};
-use crate::crew::Crew;
 use crate::error::{Error, Result};
 use crate::load::Load;
-use crate::messages::{Channels, Command, Report, SharedCounts, Turn};
-use crate::patience::Patience;
+use crate::messages::{Channels, Command, Lost, Reconnected, Report, SharedCounts, Turn};
+use crate::placement::ThreadLoad;
 use crate::poller::{Poller, TIMER, WAKE};
 use crate::processor;
 use crate::random::Random;
-use crate::reconnect::{self, Lost, Reconnected};
+use crate::reconnect;
 use crate::record::Counts;
-use crate::roster::Roster;
 use crate::session::{Failure, Outcome, Session, State};
+use crate::session_queue::SessionQueue;
 use crate::transaction_log::TransactionLog;
 use crate::workload::Next;
 
 const READ_BYTES: usize = 64 << 10;
 const EVENTS: usize = 256;
-/// The SQLSTATE of a connection that ends without one.
+/// SQLSTATE of a connection lost without an error from the server.
 const CONNECTION_FAILURE: &str = "08006";
 
 /// A thread's state.
@@ -37,56 +37,56 @@ pub struct Worker {
     poller: Poller,
     sessions: Vec<Session>,
     pauses: Vec<Random>,
-    roster: Roster,
+    queue: SessionQueue,
     counts: SharedCounts,
     logs: Vec<Option<TransactionLog>>,
     channels: Channels,
     turn: Option<Turn>,
     in_flight: usize,
-    patience: Patience,
+    answer_timeout: AnswerTimeout,
 }
 
 impl Worker {
-    /// Registers the crew's connections. The returned waker interrupts the event loop.
+    /// Creates a worker and registers its connections. The returned waker wakes up the event loop.
     pub fn new(
         load: Arc<Load>,
         clock: Clock,
-        crew: Crew,
+        thread_load: ThreadLoad,
         counts: SharedCounts,
         channels: Channels,
     ) -> Result<(Self, Waker)> {
         let (poller, waker) = Poller::new()?;
         let clients: Vec<_> =
-            crew.sessions.iter().map(|session| (session.arm, session.client_index)).collect();
-        let roster = Roster::new(crew.groups, crew.group_of, &clients, load.arms.len());
-        let patience = Patience::new(load.answer_limit, clock.now());
+            thread_load.sessions.iter().map(|session| (session.arm, session.client_index)).collect();
+        let queue = SessionQueue::new(thread_load.groups, thread_load.group_of, &clients, load.arms.len());
+        let answer_timeout = AnswerTimeout::new(load.answer_limit, clock.now());
         let mut worker = Self {
             load,
             clock,
             poller,
-            sessions: crew.sessions,
-            pauses: crew.pauses,
-            roster,
+            sessions: thread_load.sessions,
+            pauses: thread_load.pauses,
+            queue,
             counts,
-            logs: crew.logs,
+            logs: thread_load.logs,
             channels,
             turn: None,
             in_flight: 0,
-            patience,
+            answer_timeout,
         };
         for index in 0..worker.sessions.len() {
             let (session, load) = (&worker.sessions[index], &worker.load);
             worker.poller.register(index, session)?;
             let delay = load.ramp / load.clients.max(1) as u64 * session.client_index as u64;
             let pause = load.think_time.before_the_first(&mut worker.pauses[index]);
-            worker.roster.enlist_at(index, delay + pause);
+            worker.queue.push_at(index, delay + pause);
         }
         Ok((worker, waker))
     }
 
-    /// Runs until it is told to quit; errors go to the coordinator.
+    /// Runs until `Command::Quit`; errors go to the coordinator.
     pub fn run(mut self, cpu: Option<usize>) {
-        // A coordinator that has gone away has no use for reports.
+        // A failed send means that the coordinator has exited: no report is needed.
         let result = cpu.map_or(Ok(()), processor::pin).and_then(|()| {
             let _ = self.channels.reports.send(Report::Started(processor::thread_id()));
             self.serve()
@@ -120,11 +120,11 @@ impl Worker {
             }
             self.start_due(&mut counts)?;
             drop(counts);
-            self.rest()?;
+            self.finish_round()?;
         }
     }
 
-    /// Does what the coordinator has asked for. False if that is to quit.
+    /// Obeys the coordinator's commands. Returns false for `Command::Quit`.
     fn obey(&mut self, counts: &mut [Vec<Counts>], now: Nanos) -> Result<bool> {
         while let Ok(command) = self.channels.commands.try_recv() {
             match command {
@@ -138,14 +138,14 @@ impl Worker {
                     if let Some(turn) = self.turn {
                         running[turn.arm] = turn.running(now);
                     }
-                    self.roster.change_rate(&running, per_client);
+                    self.queue.change_rate(&running, per_client);
                 }
                 Command::Reconnected(Reconnected { session, transport }) => {
                     let lost = &mut self.sessions[session];
                     lost.reconnect(transport?)?;
                     counts[lost.arm][lost.role].reconnects += 1;
                     self.poller.register(session, lost)?;
-                    self.roster.enlist(session);
+                    self.queue.push(session);
                 }
                 Command::Quit => return Ok(false),
             }
@@ -178,7 +178,7 @@ impl Worker {
             Ok(Ok(outcome)) if was_in_flight => {
                 self.on_end(index, outcome, counts, now)?;
                 if is_closed {
-                    // What ended the stream came behind the answers.
+                    // The end of the stream follows the answers.
                     return self.on_event((index, true), counts, now, buffer);
                 }
             }
@@ -190,7 +190,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Lets a session read what has arrived, however much. Returns when the last of it was read, too.
+    /// Reads all received bytes of a session. Also returns the time of the last read.
     fn receive(
         &mut self,
         index: usize,
@@ -208,7 +208,7 @@ impl Worker {
                 received => return Ok((received, now)),
             }
             now = self.clock.now();
-            self.patience.look(now, &self.sessions, &self.load)?;
+            self.answer_timeout.check(now, &self.sessions, &self.load)?;
         }
     }
 
@@ -246,17 +246,17 @@ impl Worker {
             }
             Outcome::Pending | Outcome::Unread => {}
         }
-        self.roster.unblock_partners(index);
+        self.queue.unblock_partners(index);
         let session = &mut self.sessions[index];
         if self.load.count.is_some_and(|count| session.committed() >= count) {
             session.finish();
         } else {
-            self.rest_or_enlist(index, now);
+            self.queue_after_think_time(index, now);
         }
         Ok(())
     }
 
-    /// Logs that a session's transaction was given up, if it would have counted.
+    /// Logs a session's failed transaction, if it would have counted.
     fn log_failure(&mut self, index: usize, cause: (&str, &str), now: Nanos) -> Result<()> {
         let session = &self.sessions[index];
         let ended = self.turn.map_or(session.intended, |turn| turn.running(now));
@@ -269,21 +269,20 @@ impl Worker {
         }
     }
 
-    /// Lets a session wait for its next transaction, after its think time.
-    fn rest_or_enlist(&mut self, index: usize, now: Nanos) {
+    fn queue_after_think_time(&mut self, index: usize, now: Nanos) {
         match (self.load.think_time.after(&mut self.pauses[index]), self.turn) {
-            (Some(pause), Some(turn)) => self.roster.enlist_at(index, turn.running(now) + pause),
-            _ => self.roster.enlist(index),
+            (Some(pause), Some(turn)) => self.queue.push_at(index, turn.running(now) + pause),
+            _ => self.queue.push(index),
         }
     }
 
-    /// Starts every transaction that is due. Each looks at the clock: the time that those before it took to be
-    /// sent is no latency of its own.
+    /// Starts every transaction that is due. Reads the clock for each: the time to send those before it is
+    /// not part of its latency.
     fn start_due(&mut self, counts: &mut [Vec<Counts>]) -> Result<()> {
         let Some(turn) = self.turn else { return Ok(()) };
         let mut now = self.clock.now();
         while now < turn.end
-            && let Some((index, intended)) = self.roster.next_due(turn.arm, turn.running(now))
+            && let Some((index, intended)) = self.queue.next_due(turn.arm, turn.running(now))
         {
             self.start(index, intended, turn.running(now), counts, now)?;
             now = self.clock.now();
@@ -311,22 +310,22 @@ impl Worker {
                 self.poller.watch_for_writing(index, session)
             }
             Ok(Next::Blocked) => {
-                self.roster.block(index, intended);
+                self.queue.block(index, intended);
                 Ok(())
             }
             Ok(Next::Finished) => Ok(()),
             Err(error) => {
-                self.in_flight += 1; // on_lost takes it off again
+                self.in_flight += 1; // on_lost subtracts it again
                 self.on_lost(index, counts, &error)
             }
         }
     }
 
-    /// Sets the timer for what comes next, and reports when the turn is over.
-    fn rest(&mut self) -> Result<()> {
+    /// Checks the answer limit, reports a drained turn, and sets the timer for the next event.
+    fn finish_round(&mut self) -> Result<()> {
         let now = self.clock.now();
         let mut wake = None;
-        self.patience.look(now, &self.sessions, &self.load)?;
+        self.answer_timeout.check(now, &self.sessions, &self.load)?;
         if let Some(turn) = self.turn {
             let is_idle = self.in_flight == 0;
             if is_idle && (now >= turn.end || self.is_finished(turn.arm)) {
@@ -336,23 +335,23 @@ impl Worker {
                 }
                 let _ = self.channels.reports.send(Report::Drained(turn.number));
             } else {
-                let otherwise = if is_idle { turn.end } else { self.patience.next_look() };
-                wake = Some(wake_at(&turn, now, self.roster.next_wake(turn.arm), otherwise));
+                let otherwise = if is_idle { turn.end } else { self.answer_timeout.next_check() };
+                wake = Some(wake_at(&turn, now, self.queue.next_wake(turn.arm), otherwise));
             }
         }
         self.poller.set_timer(now, wake)
     }
 
-    /// Whether nothing can happen any more: those that wait for clients that have finished wait for ever.
+    /// Whether all sessions have finished, or are blocked by finished clients.
     fn is_finished(&self, arm: usize) -> bool {
         self.sessions
             .iter()
             .enumerate()
             .filter(|(_, session)| session.arm == arm)
-            .all(|(index, session)| session.state() == State::Finished || self.roster.is_blocked(index))
+            .all(|(index, session)| session.state() == State::Finished || self.queue.is_blocked(index))
     }
 
-    /// A connection broke: the transaction is lost, and the run with it unless it may connect again.
+    /// Handles a lost connection: its transaction is lost, and the run fails unless it reconnects.
     fn on_lost(&mut self, index: usize, counts: &mut [Vec<Counts>], why: &io::Error) -> Result<()> {
         let session = &mut self.sessions[index];
         let farewell = session.take_farewell();
@@ -362,7 +361,7 @@ impl Worker {
             *counts[session.arm][session.role].errors.entry((code.into(), "")).or_default() += 1;
             self.log_failure(index, (code, ""), self.clock.now())?;
         } else {
-            self.roster.remove(index);
+            self.queue.remove(index);
         }
         let session = &mut self.sessions[index];
         self.poller.deregister(session)?;
@@ -374,18 +373,19 @@ impl Worker {
             let why = farewell
                 .as_ref()
                 .map_or_else(|| reconnect::why_lost(why), |farewell| farewell.message.clone());
-            return Err(reconnect::refused(&self.load.arms[session.arm], code, why));
+            return Err(reconnect::connection_lost(&self.load.arms[session.arm], code, why));
         }
         let statements = session.statements(self.load.roles[session.role].statements.len());
         let (arm, role, client) = (session.arm, session.role, session.client_index);
         let lost = Lost { session: index, arm, role, client, statements };
-        self.channels.lost.send(lost).map_err(|_| Error::new("nobody connects again any more"))
+        self.channels.lost.send(lost).map_err(|_| Error::new("the reconnecting thread has exited"))
     }
 }
 
-/// When to wake up: at the next start, which is `due` on the arm's running clock, or `otherwise`.
+/// When to wake up: at the next start (`due`, on the arm's running clock) or at `otherwise`, if that is
+/// earlier.
 fn wake_at(turn: &Turn, now: Nanos, due: Option<Nanos>, otherwise: Nanos) -> Nanos {
-    // Nothing starts once the turn is over, not even what was due before: that would wake the thread for ever.
+    // After the turn nothing starts, not even what was due before: a wake-up for it would repeat forever.
     let due = due.map(|running| turn.clock(running)).filter(|at| now < turn.end && *at < turn.end);
     due.map_or(otherwise, |due| due.min(otherwise))
 }
@@ -394,7 +394,7 @@ fn wake_at(turn: &Turn, now: Nanos, due: Option<Nanos>, otherwise: Nanos) -> Nan
 mod tests {
     use super::*;
 
-    /// From 1000 to 2000 on the driver's clock; the arm has run for 500 before.
+    /// From 1000 to 2000 on the driver's clock; the arm has run for 500 before it.
     const TURN: Turn = Turn { number: 1, arm: 0, start: 1000, end: 2000, base: 500 };
 
     #[test]
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_woken_up_for_what_cannot_start_in_this_turn_any_more() {
+    fn no_wake_up_is_set_for_what_cannot_start_in_this_turn() {
         assert_eq!(wake_at(&TURN, 1100, Some(1500), 3000), 3000); // due with the end
         assert_eq!(wake_at(&TURN, 2001, Some(1499), 3000), 3000); // was due right before the end, and missed
     }

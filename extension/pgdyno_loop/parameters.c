@@ -1,8 +1,8 @@
 /*
- * parameters.c: reads the parameters of a call, and draws from those that are ranges.
+ * parameters.c: reads the parameters of a call, and draws values from ranges.
  *
- * Random numbers are SplitMix64 (Steele, Lea, Flood 2014): the server has a generator of its own from version 15 on
- * only, and equal seeds are to give equal keys in all of them.
+ * The random numbers are SplitMix64 (Steele, Lea, Flood 2014). The server has a generator only since version
+ * 15, and equal seeds must give equal keys in all versions.
  */
 #include "postgres.h"
 
@@ -24,7 +24,7 @@ next(uint64 *state)
 	return mixed ^ (mixed >> 31);
 }
 
-/* Draws evenly: what is left over at the end of the numbers would favour the first ones, and is drawn again. */
+/* Draws uniformly: redraws numbers in the incomplete last multiple of count, which would favour low values. */
 int64
 draw_one(uint64 *state, const Drawn *from)
 {
@@ -37,7 +37,7 @@ draw_one(uint64 *state, const Drawn *from)
 	return (int64) ((uint64) from->lowest + number % from->count);
 }
 
-/* Draws every parameter that is a range anew. */
+/* Draws new values for all parameters that are ranges. */
 void
 draw(Parameters *parameters)
 {
@@ -53,7 +53,7 @@ draw(Parameters *parameters)
 	}
 }
 
-/* Reads a range of integers, whose canonical form ends before its upper bound. */
+/* Reads a range of integers. Its canonical form excludes the upper bound. */
 static Drawn
 range_of(Datum value, Oid type, int position)
 {
@@ -69,7 +69,7 @@ range_of(Datum value, Oid type, int position)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("parameter $%d cannot be drawn from %s range", position,
-						is_empty ? "an empty" : "an endless"),
+						is_empty ? "an empty" : "an unbounded"),
 				 errhint("For example int4range(1, 100000, '[]').")));
 	drawn.lowest = drawn.is_wide ? DatumGetInt64(lower.val) : DatumGetInt32(lower.val);
 	end = drawn.is_wide ? DatumGetInt64(upper.val) : DatumGetInt32(upper.val);
@@ -77,14 +77,14 @@ range_of(Datum value, Oid type, int position)
 	return drawn;
 }
 
-/* Returns the type of what is drawn from a range; of all else its own. */
+/* Returns the type of values drawn from a range type; any other type unchanged. */
 static Oid
 seen_type(Oid type)
 {
 	return type == INT4RANGEOID ? INT4OID : type == INT8RANGEOID ? INT8OID : type;
 }
 
-/* Reads the parameters of a call from its argument number first on; there may be none. */
+/* Reads the parameters of a call, starting with argument number first; there may be none. */
 Parameters *
 read_parameters(FunctionCallInfo fcinfo, int first, uint64 seed)
 {

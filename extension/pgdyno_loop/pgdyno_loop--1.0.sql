@@ -13,7 +13,7 @@ AS 'MODULE_PATHNAME', 'exec_query_in_loop' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION exec_query_in_loop(text, bigint, "any") IS
     'prepares a query once and executes it n times; an argument that is a range is drawn from it anew each time';
 
--- One indexed read of pgbench's accounts, n times: what the study of 2020 ran on two machines.
+-- One indexed read of pgbench's accounts, n times, as in the study of 2020 on two machines.
 CREATE FUNCTION exec_query_in_loop(
     n bigint,
     OUT executions bigint, OUT rows bigint, OUT elapsed_ms double precision, OUT cpu_ms double precision)
@@ -25,7 +25,7 @@ BEGIN
                             int4range(1, accounts.last, '[]')) AS looped;
 END $$;
 
--- The same in PL/pgSQL, over an array of keys that is drawn beforehand.
+-- The same in PL/pgSQL, over an array of keys drawn in advance.
 CREATE FUNCTION exec_query_in_loop_plpgsql(
     n bigint,
     OUT executions bigint, OUT rows bigint, OUT elapsed_ms double precision, OUT cpu_ms double precision)
@@ -95,7 +95,7 @@ BEGIN
     cpu_ms := ended.cpu_ms - began.cpu_ms;
 END $$;
 
--- The loop of exec_query_in_loop without a query: one draw from a range, one look for interrupts.
+-- The loop of exec_query_in_loop without a query: one draw from a range, one check for interrupts.
 CREATE FUNCTION empty_loop(
     n bigint,
     OUT executions bigint, OUT rows bigint, OUT elapsed_ms double precision, OUT cpu_ms double precision)
@@ -107,7 +107,7 @@ AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 CREATE FUNCTION loop_clock(OUT elapsed_ms double precision, OUT cpu_ms double precision)
 AS 'MODULE_PATHNAME' LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
--- Each of them can keep a CPU busy for as long as it likes.
+-- Each of these functions can keep a CPU busy for any length of time.
 REVOKE EXECUTE ON FUNCTION
     exec_query_in_loop(text, bigint), exec_query_in_loop(text, bigint, "any"), exec_query_in_loop(bigint),
     exec_query_in_loop_plpgsql(bigint), exec_aggregate_in_loop(bigint), exec_aggregate_in_loop_plpgsql(bigint),

@@ -1,10 +1,11 @@
 /*
- * pgdyno_loop.c: runs a query in a loop inside the server, so that no client and no network are in the way.
+ * pgdyno_loop.c: runs a query in a loop inside the server, without the overhead of a client and a network.
  *
- * The query is prepared once. Each execution takes what a statement of a client would: a new snapshot, the executor's
- * start and end. It is missing the protocol, and the transaction: all executions are of one. It is for short queries:
- * their rows are kept until each has ended, and they are planned without parallel workers. Sessions that loop beside
- * each other, and every call in one of them, draw the same values as long as pgdyno_loop.seed is the same and not 0.
+ * The query is prepared once. Each execution does the same work as a client's statement, with a new snapshot
+ * and the start and end of the executor, but without the protocol and a separate transaction: all executions
+ * run in one transaction. It is meant for short queries: their result rows are kept until the end of the
+ * execution, and they are planned without parallel workers. Concurrent sessions, and all calls in a session,
+ * draw the same values if they have the same pgdyno_loop.seed, other than 0.
  */
 #include "postgres.h"
 
@@ -43,8 +44,8 @@ typedef struct Clock
 void
 _PG_init(void)
 {
-	DefineCustomIntVariable("pgdyno_loop.seed", "Orders what is drawn from ranges.",
-							"0: in an order of its own in every call.", &seed, 1, 0, INT_MAX, PGC_USERSET, 0, NULL, NULL,
+	DefineCustomIntVariable("pgdyno_loop.seed", "Sets the seed of the values drawn from ranges.",
+							"0 uses a new random seed for every call.", &seed, 1, 0, INT_MAX, PGC_USERSET, 0, NULL, NULL,
 							NULL);
 #if PG_VERSION_NUM >= 150000
 	MarkGUCPrefixReserved("pgdyno_loop");
@@ -127,7 +128,7 @@ prepare(const char *query, Parameters *parameters)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("the query has %d statements", statements),
-				 errhint("It has to be exactly one.")));
+				 errhint("Pass exactly one statement.")));
 	return plan;
 }
 
@@ -171,14 +172,14 @@ exec_query_in_loop(PG_FUNCTION_ARGS)
 	return result(fcinfo, n, rows, began);
 }
 
-/* empty_loop(n bigint): what the loop itself takes. */
+/* empty_loop(n bigint): measures the overhead of the loop. */
 Datum
 empty_loop(PG_FUNCTION_ARGS)
 {
 	int64		n = checked_count(PG_GETARG_INT64(0));
 	uint64		state = seed_of_call();
 	Drawn		any = {.is_drawn = true, .lowest = 1, .count = 100000};
-	volatile int64 kept = 0;	/* so that the compiler leaves the loop alone */
+	volatile int64 kept = 0;	/* keeps the compiler from removing the loop */
 	Clock		began = read_clock();
 
 	for (int64 i = 0; i < n; i++)
@@ -216,7 +217,7 @@ loop_keys(PG_FUNCTION_ARGS)
 	PG_RETURN_ARRAYTYPE_P(construct_array(values, (int) n, INT4OID, sizeof(int32), true, TYPALIGN_INT));
 }
 
-/* loop_clock(): the wall clock, and this process' CPU time. */
+/* loop_clock(): the wall clock and this process's CPU time. */
 Datum
 loop_clock(PG_FUNCTION_ARGS)
 {

@@ -17,7 +17,8 @@ from tests.golden.synthetic_grid import experiment as of_a_grid
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 from tests.golden.synthetic_tuning import tuning
 
-from pgdyno.model.experiments.experiment import Cell, Experiment
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.workload import Cell
 from pgdyno.model.tuning.tuning import Tuning
 from pgdyno.model.variants.variant import Variant
 from pgdyno.results.page import render_page

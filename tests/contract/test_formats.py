@@ -164,7 +164,7 @@ def test_hostile_values_are_written_within_their_places_or_refused(name: str) ->
         if isinstance(rendered, SettingError):
             refused = "line feed" if "\n" in text else "NUL byte"
             assert (name, "\n" in text or "\0" in text) == ("sql", True)
-            assert rendered.message.endswith(f"to a value with a {refused} in it")
+            assert rendered.message.endswith(f"to a value containing a {refused}")
         elif isinstance(rendered, FormatError):
             assert rendered.message.startswith("cannot write ")
         elif name in YAML:
@@ -191,4 +191,4 @@ def test_a_device_with_a_hostile_name_is_refused_by_what_would_write_it(name: st
     with pytest.raises(FormatError) as caught:
         formats.load(name).render(plan, rich_server())
     assert caught.value.message.startswith('cannot write "/sys/block/')
-    assert caught.value.detail == "it is not a path of letters, digits and . _ : ! @ + , ~ -"
+    assert caught.value.detail == "a path may contain only letters, digits and . _ : ! @ + , ~ -"

@@ -122,7 +122,7 @@ def test_a_check_says_what_is_wanted_and_who_says_so(name: str) -> None:
     assert isinstance(check, Check)
     assert not (check.LEVER.settings)
     assert not (check.LEVER.files)
-    assert check.page.startswith(f"{name}: {check.LEVER.title}; checked, and never changed.\n\nWanted:\n    ")
+    assert check.page.startswith(f"{name}: {check.LEVER.title}; checked, never changed.\n\nWanted:\n    ")
     assert all(f"\n    {source}" in check.page for source in check.sources)
     assert check.sources
 

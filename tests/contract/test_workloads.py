@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import DriverScript, PgbenchScripts, SysbenchScript, Workload
+from pgdyno.model.experiments.workload import (
+    DriverScript,
+    PgbenchScripts,
+    ResetPolicy,
+    SysbenchScript,
+    Workload,
+)
 from pgdyno.workload.bundled import load
 
 WORKLOADS = list(load().values())

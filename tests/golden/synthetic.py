@@ -17,12 +17,12 @@ from pgdyno.model.experiments.experiment import (
     DesignKind,
     Experiment,
     NoiseFloor,
-    ResetPolicy,
     SettingDifference,
     Stopping,
     VoidThresholds,
 )
 from pgdyno.model.experiments.verdict import Decision, Interval, VarianceComponents, Verdict
+from pgdyno.model.experiments.workload import ResetPolicy
 from pgdyno.model.plans.plan import (
     Change,
     Effect,

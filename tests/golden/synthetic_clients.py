@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Cell, Experiment, ResetPolicy
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.workload import Cell, ResetPolicy
 from pgdyno.model.variants.variant import Variant
 
 ROUNDS = 8

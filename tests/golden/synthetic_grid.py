@@ -13,15 +13,8 @@ from functools import cache
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
 from pgdyno.measure.verdicts.analysis import analyse
-from pgdyno.model.experiments.experiment import (
-    ArmBlock,
-    Block,
-    Cell,
-    DesignKind,
-    Experiment,
-    ResetPolicy,
-    SettingDifference,
-)
+from pgdyno.model.experiments.experiment import ArmBlock, Block, DesignKind, Experiment, SettingDifference
+from pgdyno.model.experiments.workload import Cell, ResetPolicy
 from pgdyno.model.variants.variant import Variant
 
 ROUNDS = 6

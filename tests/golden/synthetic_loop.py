@@ -11,8 +11,16 @@ from dataclasses import replace
 
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Cell, Experiment, ResetPolicy
-from pgdyno.model.experiments.workload import C_LOOP, CLIENT, EMPTY_LOOP, ONE_QUERY, PLPGSQL_LOOP
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.workload import (
+    C_LOOP,
+    CLIENT,
+    EMPTY_LOOP,
+    ONE_QUERY,
+    PLPGSQL_LOOP,
+    Cell,
+    ResetPolicy,
+)
 from pgdyno.model.variants.variant import Variant
 
 ROUNDS = 8

@@ -13,7 +13,7 @@ from functools import cache
 from tests.golden.synthetic import DESIGN, HOST, SERVER
 
 from pgdyno.measure.verdicts.analysis import analyse
-from pgdyno.model.experiments.experiment import ArmBlock, Block, DesignKind, Experiment, ResetPolicy
+from pgdyno.model.experiments.experiment import ArmBlock, Block, DesignKind, Experiment
 from pgdyno.model.experiments.step_record import (
     ClientRecord,
     IntervalRecord,
@@ -22,6 +22,7 @@ from pgdyno.model.experiments.step_record import (
     StallCause,
     StepRecord,
 )
+from pgdyno.model.experiments.workload import ResetPolicy
 from pgdyno.model.variants.variant import Variant
 
 PREFIX = "insert-benchmark-"

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from tests.golden.synthetic_clients import experiment as of_clients
 
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Cell, Experiment, ResetPolicy
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.workload import Cell, ResetPolicy
 
 ROUNDS = 8
 SIZE_BYTES = 241_000_000

@@ -26,16 +26,15 @@ from typing import NoReturn
 
 from pgdyno.apply.writers import account as account_writer
 from pgdyno.host.processes.running import output_of, run_logged
-from pgdyno.load._contract import Command
-from pgdyno.load.process import LoadProcess, wait_until_connected
+from pgdyno.load.process import Command, LoadProcess, wait_until_connected
 from pgdyno.model.cells.cell import TypedAt
 from pgdyno.postgres.process.installations import embedded
 from pgdyno.postgres.process.instance import Instance, initialise
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.process.processes import children, read_process
 from pgdyno.remote import _load_program
-from pgdyno.remote.carried_command import CarriedCommand, run_carried
 from pgdyno.remote.channel import opened_channel
+from pgdyno.remote.forwarded_command import CarriedCommand, run_carried
 
 FIRST_S = 0.3
 BINDING_S = 0.01  # setpriv and the shell take three milliseconds
@@ -211,7 +210,7 @@ class Lives:
         """Do as the next pgdyno does; return the number of servers that it had to end."""
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            self.workspace.clear_abandoned()
+            self.workspace.remove_orphans()
         return len(said)
 
     def left(self) -> list[int]:

@@ -142,4 +142,4 @@ def kill_while_changed(command: tuple[str, ...], home: Path, later_s: float) -> 
 def test_permissions_without_a_server_are_refused() -> None:
     done = pgdyno("accelerate", "--embedded", "--allow-load")
     assert done.returncode == 2
-    assert "--allow-load concerns a running server, and none was named" in done.stderr
+    assert "--allow-load requires a running server, and none was named" in done.stderr

@@ -28,14 +28,17 @@ def test_it_is_made_shown_and_removed(etc: OwnEtc) -> None:
     uid = etc.uid()
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout.splitlines() == [
-        f"account pgdyno made, uid {uid}: scratch servers, load generators and builds of root run as it",
+        (
+            f"account pgdyno created, uid {uid}: "
+            "root's scratch servers, load generators and builds run as this account"
+        ),
         "undo: pgdyno revert --host-only",
     ]
     assert f"pgdyno:x:{etc.uid()}:" in etc.users()["passwd"]
     assert ":servers and builds of pgdyno:/nonexistent:/usr/sbin/nologin\n" in etc.users()["passwd"]
     assert "\npgdyno:!" in etc.users()["shadow"]  # no password lets anyone in
     again = etc.pgdyno("setup", "--account")
-    assert (again.returncode, again.stdout) == (0, f"account pgdyno is there already, uid {etc.uid()}\n")
+    assert (again.returncode, again.stdout) == (0, f"account pgdyno already exists, uid {etc.uid()}\n")
     status = etc.pgdyno("status").stdout
     assert (
         "account pgdyno  system account, home /nonexistent, shell /usr/sbin/nologin (was not set)" in status
@@ -59,7 +62,7 @@ def test_a_name_that_is_taken_is_refused_and_left_alone(etc: OwnEtc, making: str
     before = etc.users()
     done = etc.pgdyno("setup", "--account")
     assert done.returncode == 4
-    assert 'the name "pgdyno" is taken, by a user or group that is not as pgdyno makes it' in done.stderr
+    assert 'the name "pgdyno" is taken by a user or group that pgdyno did not create' in done.stderr
     assert detail in done.stderr
     assert etc.users() == before
     assert etc.pgdyno("status").stdout.startswith("Nothing is applied.")
@@ -122,7 +125,7 @@ def test_it_is_not_removed_while_processes_run_as_it(etc: OwnEtc) -> None:
     assert found["code"] == 3
     assert found["said"].splitlines() == [
         "pgdyno: ERROR:  the account pgdyno is in use; something is still changed  (PGD-700)",
-        f"DETAIL:  processes that have to end first: {found['pid']} (sleep)",
+        f"DETAIL:  processes that must end first: {found['pid']} (sleep)",
         f"HINT:  pgdyno revert --host-only; {by_hand}",
     ]
     assert etc.users() == during != before

@@ -32,7 +32,7 @@ def test_a_plan_for_fewer_connections_is_shown_if_it_would_fit() -> None:
     assert [line.split() for line in plan.splitlines() if line.startswith("max_connections ")] == [
         ["max_connections", "100", "→", "15", "[restart,", "risk:", "restart]"]
     ]
-    assert "of 1\xa0GB" in plan.partition("Memory at worst")[2]
+    assert "of 1\xa0GB" in plan.partition("Worst-case memory")[2]
     as_file = pgdyno("advise", "--embedded", "--ram", "1GB", "--format", "conf")
     assert (as_file.returncode, as_file.stdout) == (4, "")
 
@@ -41,7 +41,7 @@ def test_a_lever_that_is_named_is_planned_alone_whatever_its_layer() -> None:
     found = pgdyno("advise", "--embedded", "--lever", "cache_allocation", "--lever", "random_page_cost")
     assert found.returncode == 0, found.stderr
     assert "cache_allocation" in found.stdout
-    assert "shared_buffers:" not in found.stdout.partition("Memory at worst")[0]
+    assert "shared_buffers:" not in found.stdout.partition("Worst-case memory")[0]
     refused = pgdyno("advise", "--embedded", "--lever", "cache_alocation")
     assert refused.returncode == 2
     assert 'no lever "cache_alocation"' in refused.stderr

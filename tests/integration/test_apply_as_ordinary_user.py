@@ -28,7 +28,7 @@ from pgdyno.postgres.inspection.inspection import inspect_server
 pytestmark = [pytest.mark.server, pytest.mark.root]
 
 FIGURES = Figures(memory_bytes=4 << 30, cpu_count=2.0)
-UNTRIED = "the start was not tried beforehand: the server's programs are not accessible"
+UNTRIED = "the start was not tested beforehand: the server's programs are not accessible"
 
 
 def as_nobody(action: Callable[[], str]) -> str:
@@ -53,7 +53,7 @@ def test_the_start_check_is_left_out_and_that_is_said(dsn: str) -> None:
 
     assert (
         as_nobody(notes)
-        == f"the server's files are not accessible: a revert uses ALTER SYSTEM alone; {UNTRIED}"
+        == f"the server's files are not accessible: a revert will use only ALTER SYSTEM; {UNTRIED}"
     )
 
 
@@ -65,7 +65,7 @@ def test_a_server_cannot_be_measured_beside_itself_without_its_programs(pg18: Re
     place = f"host=127.0.0.1 port={pg18.port} dbname=postgres user=postgres"
     assert as_nobody(refusal).splitlines() == [
         f"the programs of the server at {place} are not accessible",
-        f"DETAIL:  could not see which program process {pg18.pid} runs: Permission denied",
+        f"DETAIL:  could not read the program of process {pg18.pid}: Permission denied",
         "HINT:  run pgdyno as root or as the server's user, on its host or in its container",
     ]
 

@@ -10,8 +10,8 @@ import pytest
 from tests.fix_rounds import WHATEVER_ELSE_RUNS
 from tests.golden.synthetic import experiment as of_a_plan
 
-from pgdyno.accelerate import usual_load as accelerate_at_load
-from pgdyno.accelerate.usual_load import Measured, time_at_load_s, with_latencies_at_load
+from pgdyno.accelerate import latencies_at_load as accelerate_at_load
+from pgdyno.accelerate.latencies_at_load import Measured, time_at_load_s, with_latencies_at_load
 from pgdyno.base.errors import (
     HugePagesError,
     InterruptedByUserError,
@@ -20,7 +20,7 @@ from pgdyno.base.errors import (
     StillChangedError,
 )
 from pgdyno.cli.output import Lines
-from pgdyno.host.awake import AS_ASKED
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.time_needed import time_needed
 from pgdyno.measure.design.schedule import alternating
@@ -45,7 +45,7 @@ def test_both_servers_get_the_same_transactions_as_often_as_asked(
     monkeypatch.setattr(accelerate_at_load, "_ROUNDS", 1)
     # A disturbed block would be repeated.
     design = Design(rounds=1, blocks_per_round=1, block_s=3.0, warmup_s=0.5, thresholds=WHATEVER_ELSE_RUNS)
-    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_ASKED)
+    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_BOOTED_GIVEN)
     variants = (Variant("default"), Variant("plan", {"shared_buffers": "64MB"}), Variant("without-jit"))
     progress = Lines()
     experiment = measure(Study("small", "Which?", variants, (NAME,), design), conditions, progress)
@@ -112,7 +112,7 @@ def test_any_other_error_is_one_and_leads_to_what_was_decided(
     before = error.hint
     with pytest.raises(type(error)) as caught:
         with_latencies_at_load(decided, CONDITIONS, Lines(), failing(error))
-    leads = f"pgdyno report {decided.id} shows the decision made before"
+    leads = f"pgdyno report {decided.id} shows the earlier decision"
     assert caught.value.hint == (f"{before}; {leads}" if before else leads)
 
 

@@ -147,7 +147,7 @@ def test_another_pgdyno_of_root_is_refused_whatever_its_home_is() -> None:
         arguments = ("pgbench-select", "--scale", "1", "--embedded", "--blocks", "1")
         done = pgdyno("bench", *arguments, PGDYNO_HOME=str(other), **AWAKE)
     assert done.returncode == 4
-    assert "another pgdyno is changing something on this host" in done.stderr
+    assert "another pgdyno process is making changes on this host" in done.stderr
     assert f"process {os.getpid()} holds /run/pgdyno.lock" in done.stderr
 
 

@@ -182,7 +182,7 @@ def test_a_build_that_knows_its_place_is_not_packaged(
     compile_into(prefix, tmp_path, f"{prefix}/lib")
     done = CliRunner().invoke(command, ["deb", MANIFEST.name, "--output", str(tmp_path)])
     assert isinstance(done.exception, InstallationError)
-    assert done.exception.message == "the build cannot be moved, and so not be packaged"
+    assert done.exception.message == "the build cannot be packaged, because it cannot be moved"
     assert done.exception.detail == f"postgres looks for its libraries in {prefix}/lib"
     assert list(tmp_path.glob("*.deb")) == []
 
@@ -219,10 +219,10 @@ def test_a_library_that_no_package_has_is_named(prefix: Path, tmp_path: Path) ->
         psql.write(b"\0" + LICENCE.encode() + b"\0")
     done = CliRunner().invoke(command, ["deb", MANIFEST.name, "--output", str(tmp_path)])
     assert isinstance(done.exception, InstallationError)
-    assert done.exception.message == "which packages the build needs could not be found out"
+    assert done.exception.message == "could not determine the packages that the build needs"
     assert "cannot find library libown.so.1 needed by" in (done.exception.detail or "")
     architecture = run("dpkg", "--print-architecture").strip()
     assert done.exception.hint == (
-        f"install from packages of {architecture} the libraries that it was built with"
+        f"install the libraries it was built with from packages for {architecture}"
     )
     assert list(tmp_path.glob("*.deb")) == []

@@ -21,7 +21,7 @@ from tests.fix_compare_cell import hosts_file
 from tests.fix_servers import wait_until
 
 pytestmark = pytest.mark.root
-NOT_OURS = "its answer is not one of pgdyno's runner"
+NOT_OURS = "the host sent an invalid answer"
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +66,9 @@ def test_the_servers_host_is_asked_without_ssh_by_a_command_that_is_given_there(
 def test_a_host_with_an_unknown_key_is_not_spoken_to(cell: NamespaceCell, tmp_path: Path) -> None:
     file = cell.file(tmp_path, tables(cell, "client1"), known={"client1": ""})
     assert obstacle(cell, file, "60s") == (
-        f"client1: its host key is not known (No ED25519 host key is known for {cell['client1'].address} "
+        f"client1: its host key is unknown (No ED25519 host key is known for {cell['client1'].address} "
         "and you have requested strict checking.) → connect once by hand, and compare the fingerprint before "
-        f"saying yes: ssh -F {tmp_path}/ssh_config client1 "
+        f"accepting it: ssh -F {tmp_path}/ssh_config client1 "
         "(on the host's own console: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub)"
     )
 
@@ -77,10 +77,10 @@ def test_a_host_with_a_changed_key_is_not_spoken_to(cell: NamespaceCell, tmp_pat
     file = cell.file(tmp_path, tables(cell, "client1"), known={"client1": cell["client2"].public_key})
     assert obstacle(cell, file, "60s") == (
         f"client1: its host key has changed: it shows {fingerprint(cell['client1'])}. "
-        "Somebody may be between you and the host "
+        "This may be a man-in-the-middle attack "
         "→ ask its owner whether the key was changed, and compare it on the host's own console: "
         "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub . Only if it is the same, "
-        "connect by hand; ssh says how to remove the old one: "
+        "connect by hand; ssh shows how to remove the old one: "
         f"ssh -F {tmp_path}/ssh_config client1"
     )
 
@@ -96,7 +96,7 @@ def test_a_configuration_that_accepts_all_keys_is_overruled(cell: NamespaceCell,
     careless = "Host *\n  StrictHostKeyChecking no\n"
     file = cell.file(tmp_path, tables(cell, "client1"), known={"client1": ""}, more=careless)
     known = (tmp_path / "known_hosts").read_text()
-    assert obstacle(cell, file).startswith("client1: its host key is not known")
+    assert obstacle(cell, file).startswith("client1: its host key is unknown")
     assert (tmp_path / "known_hosts").read_text() == known
 
 
@@ -104,8 +104,8 @@ def test_a_configuration_that_accepts_all_keys_is_overruled(cell: NamespaceCell,
 def test_a_full_disk_is_named(cell: NamespaceCell, tmp_path: Path) -> None:
     found = obstacle(cell, cell.file(tmp_path, tables(cell, "client1", "full")))
     assert found == (
-        "full: a program cannot be put into /run/tmp: no space left on device (1\N{NO-BREAK SPACE}MB free) "
-        "→ on full: df -h /run/tmp, and make room there"
+        "full: could not write a program to /run/tmp: no space left on device (1\N{NO-BREAK SPACE}MB free) "
+        "→ on full: df -h /run/tmp, and free space there"
     )
 
 
@@ -113,10 +113,10 @@ def test_a_full_disk_is_named(cell: NamespaceCell, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("exec yes", "it says other things than pgdyno's runner would"),
-        ("exec tr '\\0' x </dev/zero", "it answers with a line of more than 256\N{NO-BREAK SPACE}kB"),
-        ("yes error >&2", "it does not answer in time: e"),
-        ("exec sleep 600", "it does not answer in time"),
+        ("exec yes", "unexpected output instead of pgdyno's runner's"),
+        ("exec tr '\\0' x </dev/zero", "its answer has a line of more than 256\N{NO-BREAK SPACE}kB"),
+        ("yes error >&2", "it does not respond in time: e"),
+        ("exec sleep 600", "it does not respond in time"),
         ('echo "$5"; echo "{"', f"{NOT_OURS}: invalid json"),
         ('echo "$5"; echo \'{"ns": "now"}\'', f"{NOT_OURS}: ns: input should be a valid"),
         ('echo "$5"; echo \'{"ns": -5}\'', f"{NOT_OURS}: ns: input should be greater"),
@@ -144,9 +144,9 @@ def test_a_login_may_say_something_first(cell: NamespaceCell, tmp_path: Path) ->
     ("table", "said"),
     [
         ('ssh = "stranger@client1"', "it accepts none of your keys (ssh: Permission denied (publickey)) → "),
-        ('ssh = "ssh://root@client1:9"', "nothing listens at ssh's port (connect to host "),
+        ('ssh = "ssh://root@client1:9"', "nothing listens on its ssh port (connect to host "),
         ('ssh = "nowhere.invalid"', "its name is unknown (Could not resolve hostname nowhere.invalid"),
-        ('cpus = "0-9999"', "hosts.toml gives it CPUs that may not be used there: "),
+        ('cpus = "0-9999"', "hosts.toml names CPUs that are not available there: "),
     ],
 )  # fmt: skip
 def test_a_host_that_is_described_wrongly(cell: NamespaceCell, tmp_path: Path, table: str, said: str) -> None:

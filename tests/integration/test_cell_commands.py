@@ -175,9 +175,8 @@ def test_an_apply_whose_controller_is_cut_off_is_undone(
     assert process.returncode == 1
     assert errors.endswith(
         "pgdyno: ERROR:  the connection to db1 was lost  (PGD-650)\n"
-        "DETAIL:  the command there is interrupted within 15\N{NO-BREAK SPACE}s, and gives back what it has "
-        "changed\n"
-        f"HINT:  then see what is there: pgdyno status --cell {tmp_path}/hosts.toml\n"
+        "DETAIL:  the command there is interrupted within 15\N{NO-BREAK SPACE}s, and undoes its changes\n"
+        f"HINT:  then check what remains: pgdyno status --cell {tmp_path}/hosts.toml\n"
     )
     assert snapshot(server) - before == []
 
@@ -210,7 +209,7 @@ def test_an_interruption_is_passed_on(cell: NamespaceCell, server: RealServer, t
         said, errors = process.communicate(timeout=200)
     assert (process.returncode, said) == (130, ""), errors
     assert warning == (
-        "pgdyno: WARNING:  db1 issues any load itself: profile takes none from load hosts yet (client1)\n"
+        "pgdyno: WARNING:  db1 generates the load itself: profile does not use load hosts yet (client1)\n"
     )
     assert step.endswith("watching the traffic for 600 s\n")
     assert errors.endswith("pgdyno: ERROR:  interrupted  (PGD-800)\n")
@@ -224,22 +223,23 @@ PLANTED = {
 NAMED = 'pgdyno = "/…/pgdyno" in [hosts.db1]'
 NOT_BEGUN = {
     "none": (
-        f"there is no pgdyno on db1  (PGD-650)\nDETAIL:  bash: line 1: {{}}: No such file or directory\n"
-        f"HINT:  install pgdyno {__version__} there, or say where it is: {NAMED}\n"
+        f"pgdyno not found on db1  (PGD-650)\nDETAIL:  bash: line 1: {{}}: No such file or directory\n"
+        f"HINT:  install pgdyno {__version__} there, or give its path: {NAMED}\n"
     ),
     "closed": (
-        "the user of the login may not run pgdyno on db1  (PGD-650)\n"
+        "the login user may not run pgdyno on db1  (PGD-650)\n"
         "DETAIL:  bash: line 1: {}: Permission denied\n"
-        f"HINT:  let the user run it, name another one ({NAMED}), or log in as another user (ssh = there)\n"
+        f"HINT:  permit the user to run it, name another installation ({NAMED}), or log in as another user "
+        "(ssh = there)\n"
     ),
     "older": (
-        f"db1 has pgdyno 0.0.9, and this is {__version__}  (PGD-650)\n"
-        f"HINT:  install the same version on both, or name another one there: {NAMED}\n"
+        f"db1 has pgdyno 0.0.9, but this is {__version__}  (PGD-650)\n"
+        f"HINT:  install the same version on both hosts, or name another installation there: {NAMED}\n"
     ),
     "oldest": (
-        "pgdyno on db1 is of another version, which takes no commands from here  (PGD-650)\n"
+        "pgdyno on db1 has a different version, which does not accept commands from here  (PGD-650)\n"
         "DETAIL:  Error: No such command 'carried'.\n"
-        f"HINT:  install pgdyno {__version__} there, or name another one: {NAMED}\n"
+        f"HINT:  install pgdyno {__version__} there, or name another installation: {NAMED}\n"
     ),
 }
 
@@ -258,9 +258,9 @@ def test_a_pgdyno_that_does_not_begin_there_is_told(
 
 def test_nothing_is_sent_to_a_host_with_an_unknown_key(cell: NamespaceCell, tmp_path: Path) -> None:
     said = refusal(cell, hosts_file(cell, tmp_path, known=""))
-    assert said.startswith("pgdyno: ERROR:  db1: its host key is not known (")
+    assert said.startswith("pgdyno: ERROR:  db1: its host key is unknown (")
     assert (
-        f"HINT:  connect once by hand, and compare the fingerprint before saying yes: ssh -F {tmp_path}"
+        f"HINT:  connect once by hand, and compare the fingerprint before accepting it: ssh -F {tmp_path}"
         in said
     )
 

@@ -55,10 +55,10 @@ def test_what_another_user_could_have_written_has_ssh_run_nothing(
     done = pgdyno(*command)
     assert not (lab / "ran").exists()
     assert done.returncode == 4
-    mending = "have it in a directory of your own"
+    mending = "move it to a directory that you own"
     if owned != ".":
         mending = f"chown root {owned if owned == 'hosts.toml' else lab / owned}; or {mending}"
-    assert "belongs to nobody, and you are root" in done.stderr
+    assert "belongs to nobody, but you are root" in done.stderr
     assert mending in done.stderr
     assert "it decides which programs ssh runs here, as you" in done.stderr
 
@@ -69,7 +69,7 @@ def test_a_cell_file_that_everybody_can_write_is_not_used(lab: Path, file: str) 
     done = pgdyno("cell", "check", "--cell", file)
     assert not (lab / "ran").exists()
     assert done.returncode == 4
-    assert f"ERROR:  {file} is not used: it can be changed by everybody" in done.stderr
+    assert f"ERROR:  {file} is not used: it can be changed by everyone" in done.stderr
     assert f"chmod go-w {file}" in done.stderr
 
 
@@ -87,15 +87,15 @@ def test_variables_that_another_user_could_have_written_are_not_read(lab: Path, 
     os.chown(directory / "main.yml", NOBODY, NOBODY)
     done = pgdyno("cell", "check", "--cell", "inventory.ini")
     assert done.returncode == 4
-    assert "group_vars/load/main.yml is not used: it belongs to nobody, and you are root" in done.stderr
+    assert "group_vars/load/main.yml is not used: it belongs to nobody, but you are root" in done.stderr
 
 
 def test_an_inventory_beside_which_others_can_put_variables_is_not_used(lab: Path) -> None:
     lab.chmod(0o1777)  # as /tmp
     done = pgdyno("cell", "check", "--cell", "inventory.ini")
     assert done.returncode == 4
-    assert f"{lab} is not used: it can be changed by everybody" in done.stderr
-    assert "put the inventory into a directory where nobody else can add variables to it" in done.stderr
+    assert f"{lab} is not used: it can be changed by everyone" in done.stderr
+    assert "move the inventory to a directory where no other user can add variables" in done.stderr
     assert not (lab / "ran").exists()
 
 

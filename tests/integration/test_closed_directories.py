@@ -39,12 +39,12 @@ def test_above_a_home(closed: Path, pg18_bin: Path) -> None:
     first, detail, hint = done.stderr.splitlines()
     assert first == f"pgdyno: ERROR:  {message(closed)}  (PGD-304)"
     assert detail.startswith(
-        "DETAIL:  servers, load generators and builds of root run as that user, and need "
+        "DETAIL:  root runs servers, load generators and builds as that user; they need "
         f"{closed}/below/home/installations/embedded-"
     )
     assert hint == (
-        "HINT:  choose a directory that it reaches: pgdyno's own files lie in PGDYNO_HOME, or in "
-        f"/var/lib/pgdyno; or let it through: chmod o+x {closed}"
+        "HINT:  choose a directory that it can reach: pgdyno's files are in PGDYNO_HOME, or in "
+        f"/var/lib/pgdyno; or give it access: chmod o+x {closed}"
     )
 
 

@@ -63,8 +63,8 @@ def test_a_flush_serves_between_one_commit_and_one_of_each_client(
 @pytest.mark.parametrize(
     ("workload", "clients", "reason"),
     [
-        (UPDATE, 7, "7 clients seldom commit at the same time"),
-        (SELECT, 8, 'workload "pgbench-select" does not commit all the time'),
+        (UPDATE, 7, "7 clients rarely commit at the same time"),
+        (SELECT, 8, 'workload "pgbench-select" does not commit continuously'),
     ],
 )
 def test_what_cannot_share_flushes_is_not_run(

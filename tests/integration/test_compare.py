@@ -25,7 +25,7 @@ from tests.fix_machine import alone
 from pgdyno.base.errors import GeneratorMissingError, MeasurementError
 from pgdyno.cli.main import cli
 from pgdyno.cli.output import Lines
-from pgdyno.host.awake import AS_ASKED
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
@@ -185,7 +185,7 @@ def test_a_variant_can_name_another_build_of_postgresql(pg15_bin: Path) -> None:
 def test_a_variant_without_a_server_needs_one_to_be_named() -> None:
     done = pgdyno("compare", "embedded@default", "default", "--workload", "pgbench-select")
     assert done.returncode == 2
-    assert "no PostgreSQL was named" in done.stderr
+    assert "no PostgreSQL was specified" in done.stderr
 
 
 def test_a_server_that_breaks_the_workloads_invariant_gives_no_figures() -> None:
@@ -194,11 +194,11 @@ def test_a_server_that_breaks_the_workloads_invariant_gives_no_figures() -> None
         for name, workload in find_workloads(("pgbench-tpcb",), (), 1).items()
     }
     design = replace(Design(), rounds=1, blocks_per_round=1, block_s=0.5, warmup_s=0.2, clients=1)
-    conditions = Conditions(embedded(), spoilt, design, as_booted=AS_ASKED)
+    conditions = Conditions(embedded(), spoilt, design, as_booted=AS_BOOTED_GIVEN)
     with pytest.raises(MeasurementError) as caught:
         bench(Variant("default"), conditions, Lines())
     assert caught.value.message == "pgbench-tpcb left wrong data on the server of default"
-    assert caught.value.detail == "this is not true any more: SELECT count(*) = 0 FROM pgbench_history"
+    assert caught.value.detail == "this is no longer true: SELECT count(*) = 0 FROM pgbench_history"
 
 
 @with_generators("driver", "pgbench")
@@ -298,10 +298,10 @@ def test_under_four_blocks_nothing_is_concluded_and_no_other_experiment_is_resum
     stored = in_two_trials["experiment"]
     other = pgdyno("compare", "a", "other", *TRIALS, "--resume", stored)
     assert other.returncode == 2
-    assert f"experiment {stored} compared other variants or workloads" in other.stderr
+    assert f"experiment {stored} compared different variants or workloads" in other.stderr
     larger = pgdyno("compare", "a", "b", *TRIALS, "--scale", "2", "--resume", stored)
     assert larger.returncode == 2
-    assert f"experiment {stored} used other data or another PostgreSQL" in larger.stderr
+    assert f"experiment {stored} used different data or a different PostgreSQL" in larger.stderr
     assert "it ran embedded at scale 1, not embedded at scale 2" in larger.stderr
 
 
@@ -369,9 +369,9 @@ def test_an_experiment_file_may_and_every_output_is_marked(home: Path) -> None:
 def test_options_that_an_experiment_file_decides_about_are_refused_instead_of_ignored(home: Path) -> None:
     done = pgdyno("run", str(home / "any.toml"), "--embedded", "--seed", "3", "--phase", "cycle")
     assert done.returncode == 2
-    assert "an experiment file decides itself about --phase, --seed" in done.stderr
+    assert "an experiment file does not accept --phase, --seed" in done.stderr
     assert (
-        "HINT:  a file has workloads = […], and under [design] block_s, blocks_per_round, clients, "
+        "HINT:  set workloads = […] in the file, and under [design] block_s, blocks_per_round, clients, "
         "equivalence_margin, phase, rounds, seed, slice_s\n"
     ) in done.stderr
 
@@ -379,7 +379,7 @@ def test_options_that_an_experiment_file_decides_about_are_refused_instead_of_ig
 def test_an_experiment_file_does_not_measure_a_running_server(home: Path) -> None:
     done = pgdyno("run", str(home / "any.toml"), "--dsn", "host=/nowhere", "--allow-load")
     assert done.returncode == 2
-    assert "ERROR:  an experiment file measures servers of pgdyno's own  (PGD-100)" in done.stderr
+    assert "ERROR:  an experiment file measures only scratch servers  (PGD-100)" in done.stderr
 
 
 def test_the_durability_lock_holds_for_factors_too() -> None:
@@ -412,14 +412,14 @@ def test_a_generator_that_is_not_installed_names_its_package(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("compare", "a", *SMALL), "comparing takes at least two variants"),
+        (("compare", "a", *SMALL), "a comparison needs at least two variants"),
         (("compare", "a", "b", "--embedded"), "no workload was named"),
         (("compare", "a", "b", "--workload", "nope", "--embedded"), 'no workload "nope"'),
-        (("compare", "a", "b", "--workload", "pgbench-select"), "no PostgreSQL was named"),
+        (("compare", "a", "b", "--workload", "pgbench-select"), "no PostgreSQL was specified"),
         (("compare", "a", "b", *SMALL, "--budget", "soon"), '"soon" is not a duration'),
-        (("compare", "a", "b", *SMALL, "--until", "bored"), '--until "bored" is not known'),
+        (("compare", "a", "b", *SMALL, "--until", "bored"), 'invalid --until "bored"'),
         (("compare", "a", "b", "--script", "/no.sql", "--embedded"), 'could not read script "/no.sql"'),
-        (("run", "nope", "--embedded", "--workload", "pgbench-select"), 'no study "nope"'),
+        (("run", "nope", "--embedded", "--workload", "pgbench-select"), 'no study or file "nope"'),
     ],
 )
 def test_mistakes_on_the_command_line_are_usage_errors(arguments: tuple[str, ...], message: str) -> None:

@@ -149,7 +149,7 @@ def test_two_load_hosts_on_one_machine_are_refused(cell: NamespaceCell, tmp_path
     file.write_text(f'{file.read_text()}[hosts.again]\nrole = "load"\nssh = "client1"\n')
     process = cell.pgdyno("compare", "default", "off:jit=off", *SMALL, "--cell", str(file))
     _, errors = process.communicate(timeout=120)
-    assert "pgdyno: ERROR:  again is the same machine as client1: they take CPUs from each other" in errors
+    assert "pgdyno: ERROR:  again is the same machine as client1: they compete for CPUs" in errors
 
 
 @rare
@@ -191,8 +191,8 @@ def test_a_load_host_of_another_architecture_is_refused(cell: NamespaceCell, tmp
         said = refusal(cell, tmp_path)
     machine = os.uname().machine
     assert said == (
-        f"pgdyno: ERROR:  client1 is riscv64, and this machine {machine}: pgdyno-driver does not run there  "
-        f"(PGD-650)\nHINT:  use a load host that is {machine}\n"
+        "pgdyno: ERROR:  pgdyno-driver does not run on client1: its machine type is riscv64, not "
+        f"{machine}  (PGD-650)\nHINT:  use a load host of type {machine}\n"
     )
 
 
@@ -203,8 +203,7 @@ def test_a_driver_that_does_not_run_on_the_load_host_is_told(cell: NamespaceCell
         said = refusal(cell, tmp_path)
     assert said == (
         "pgdyno: ERROR:  pgdyno-driver does not run on client1  (PGD-650)\nDETAIL:  no GLIBC_2.34\n"
-        "HINT:  it takes a C library (glibc) that is as new as this machine's: use a load host with such a "
-        "system\n"
+        "HINT:  it needs a C library (glibc) at least as new as this machine's: use such a load host\n"
     )
 
 

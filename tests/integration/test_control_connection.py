@@ -27,7 +27,7 @@ def server(pg18_bin: Path) -> Iterator[RealServer]:
 
 @pytest.fixture(autouse=True)
 def asked_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control_connection, "_ASK_EVERY_S", 0.2)
+    monkeypatch.setattr(control_connection, "_CHECK_EVERY_S", 0.2)
 
 
 def before(server: RealServer, behaviour: Callable[[], Behaviour]) -> Peer:
@@ -55,7 +55,7 @@ def test_a_lost_answer_is_not_waited_for(server: RealServer) -> None:
     silent = partial(on_checkpoints, lambda _: (Instead.SILENCE,))
     with before(server, silent) as peer, open_session(peer.dsn) as connection:
         with (
-            pytest.raises(psycopg.OperationalError, match="finished a statement without an answer"),
+            pytest.raises(psycopg.OperationalError, match="finished a statement, but its response"),
             connection.waiting_for_hours(partial(open_session, peer.dsn)),
         ):
             connection.execute("CHECKPOINT")
@@ -64,7 +64,7 @@ def test_a_lost_answer_is_not_waited_for(server: RealServer) -> None:
 
 def test_messages_that_complete_no_answer_are_not_read_for_hours(server: RealServer) -> None:
     # On a busy machine the server is looked at first, and has finished.
-    said = "sends and sends, and completes no answer|has finished a statement without an answer"
+    said = "keeps sending without completing a response|finished a statement, but its response"
     with before(server, partial(on_checkpoints, PARAMETERS)) as peer, open_session(peer.dsn) as connection:
         with (
             pytest.raises(psycopg.OperationalError, match=said),

@@ -95,7 +95,7 @@ def test_a_running_cluster_is_accelerated_beside_itself_and_only_changed_if_that
     assert document["design"]["is_isolated"] is True
     if document["applied"] is None:
         state = document["decision"]["state"]
-        assert document["not_applied"] == f'it is applied only if it pays, and the answer is "{state}"'
+        assert document["not_applied"] == f'it is applied only if it pays, and the decision is "{state}"'
         assert state != "pays"
         assert settings(debian15) == before
     else:

@@ -125,5 +125,5 @@ def test_a_disk_in_use_gets_the_depth_that_a_variant_asks_for(disk: Disk, tmp_pa
     with HostState(tmp_path, host_writers()).holding({disk.path("nr_requests"): "32"}):
         assert disk.write() > 0
         reported = LEVERS["io_queue_depth"].detect(disk.context()).detail
-        assert reported.startswith(f"32 requests may wait for {disk.name}: ")
+        assert reported.startswith(f"{disk.name} can queue 32 requests: ")
     assert disk.show("nr_requests") == depth

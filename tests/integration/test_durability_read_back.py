@@ -30,7 +30,7 @@ int fsync(int fd) { (void) fd; return 0; }
 int fdatasync(int fd) { (void) fd; return 0; }
 """
 LOST = "a crash can lose transactions that were reported as committed"
-ASKED = "which its variant does not ask for"
+ASKED = "which its variant does not set"
 
 
 def reading_of(server: RealServer, environment: dict[str, str] | None = None) -> DurabilityReading:

@@ -166,7 +166,7 @@ def test_no_option_of_a_system_catalog_is_advised(server: RealServer) -> None:
     wanted = settings(min_parallel_table_scan_size="64kB", parallel_tuple_cost=0, parallel_setup_cost=0)
     degree = explain_degree_of("SELECT sum(length(prosrc)) FROM pg_proc", None, dsn_of(server, wanted))
     assert [cause.limit for cause in degree.causes] == [Limit.TABLE_SIZE]
-    assert degree.causes[0].remedy == "SET min_parallel_table_scan_size to less, for more workers"
+    assert degree.causes[0].remedy == "SET min_parallel_table_scan_size to a lower value, for more workers"
 
 
 def test_the_highest_cost_that_lets_workers_be_planned_is_true(server: RealServer) -> None:
@@ -207,7 +207,7 @@ def test_workers_of_others_are_missing_from_the_pools(server: RealServer) -> Non
     wait_until(lambda: server.execute(WORKERS) == [(0,)])
     assert degree.pools.parallel_in_use.or_none() == 3
     assert (degree.planned, degree.launchable, degree.pool_limit) == (5, 1, Limit.POOL)
-    assert headline(degree).endswith("1 of them can be launched now, by max_parallel_workers = 4")
+    assert headline(degree).endswith("1 of them can be launched now, limited by max_parallel_workers = 4")
 
 
 def test_statements_that_have_no_degree_are_refused(server: RealServer) -> None:
@@ -305,7 +305,7 @@ def test_the_database_of_a_data_directory_can_be_named(server: RealServer) -> No
     missed = pgdyno(*where, "--dbname", "postgres", PGUSER=ROLE)
     assert missed.returncode == 2
     assert 'DETAIL:  relation "pages_300" does not exist' in missed.stderr
-    assert 'HINT:  names are looked up in database "postgres" by the role\'s own search_path' in missed.stderr
+    assert 'names are looked up in database "postgres" with the role\'s own search_path' in missed.stderr
 
 
 def test_a_named_database_stands_for_that_of_the_dsn(server: RealServer) -> None:

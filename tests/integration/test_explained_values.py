@@ -35,7 +35,7 @@ def test_one_statement_is_explained_with_its_values(server: RealServer, file: Pa
     first = degree["advice"]["steps"][0]
     assert first["statement"] == "SET max_parallel_workers_per_gather = 3"
     note = degree["notes"][-1]
-    assert note.startswith(f"planned with $1 = '{middle_of(server, 'amount')}': typical values")
+    assert note.startswith(f"planned with $1 = '{middle_of(server, 'amount')}', typical values")
 
 
 @pytest.mark.parametrize(

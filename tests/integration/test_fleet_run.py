@@ -68,7 +68,7 @@ def test_a_fleet_is_run_once_and_reported(dask: DaskProcesses) -> None:
         assert_says_why(report.stderr)
         return
     assert report.stdout.startswith("2 machines, 2 experiments\n")
-    assert "db1 and db2 have alike processors, caches and memory" in " ".join(report.stdout.split())
+    assert "db1 and db2 have matching processors, caches and memory" in " ".join(report.stdout.split())
     if "throughput of more against default" not in report.stdout:
         assert_says_why(report.stdout)
 

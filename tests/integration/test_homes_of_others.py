@@ -81,13 +81,13 @@ def lead_away(home: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "whose"),
     [
-        (give_all, "belongs to nobody, and you are root"),
-        (lambda home: give(home / "journal"), "belongs to nobody, and you are root"),
-        (lambda home: give(home / "journal/journal.jsonl"), "belongs to nobody, and you are root"),
-        (lambda home: give(home.parent), "belongs to nobody, and you are root"),
-        (lead_away, "belongs to nobody, and you are root"),
-        (open_to_all, "can be changed by everybody"),
-        (open_journal_to_all, "can be changed by everybody"),
+        (give_all, "belongs to nobody, but you are root"),
+        (lambda home: give(home / "journal"), "belongs to nobody, but you are root"),
+        (lambda home: give(home / "journal/journal.jsonl"), "belongs to nobody, but you are root"),
+        (lambda home: give(home.parent), "belongs to nobody, but you are root"),
+        (lead_away, "belongs to nobody, but you are root"),
+        (open_to_all, "can be changed by everyone"),
+        (open_journal_to_all, "can be changed by everyone"),
     ],
 )
 @pytest.mark.parametrize("command", [("revert", "--host-only"), ("status",)])
@@ -100,14 +100,14 @@ def test_a_journal_that_others_could_have_written_is_not_used(
     assert done.returncode == 4, done.stdout
     assert f"ERROR:  {forged}" in done.stderr
     assert whose in done.stderr
-    assert "what its journal says is restored with your rights" in done.stderr
+    assert "its values would be restored with your privileges" in done.stderr
 
 
 def test_the_refusal_names_how_to_work_as_the_owner(forged: Path) -> None:
     give_all(forged)
     done = pgdyno("status", PGDYNO_HOME=str(forged))
     assert done.stderr.splitlines()[-1] == (
-        f'HINT:  work as that user: env -i PATH="$PATH" PGDYNO_HOME={forged} '
+        f'HINT:  run pgdyno as that user: env -i PATH="$PATH" PGDYNO_HOME={forged} '
         "runuser --pty -u nobody -- pgdyno status"
     )
 
@@ -117,7 +117,7 @@ def test_a_receipt_that_pgdyno_cannot_have_written_is_damage_in_roots_own_journa
 ) -> None:
     done = pgdyno("revert", "--host-only", PGDYNO_HOME=str(forged))
     assert victim.read_text() == KEPT
-    assert f'pgdyno makes no change of kind "persisted_file" to {victim}' in done.stdout
+    assert f'pgdyno does not make changes of kind "persisted_file" to {victim}' in done.stdout
 
 
 def test_a_lock_that_leads_to_a_file_of_roots_is_not_followed(tmp_path: Path, victim: Path) -> None:
@@ -151,7 +151,7 @@ def test_directories_of_another_user_in_roots_home_are_not_used(tmp_path: Path, 
     give(theirs)
     place = Workspace(tmp_path, caller())
     use = {"scratch": lambda: place.scratch().__enter__(), "datasets": place.datasets}
-    with pytest.raises(StorageError, match=f"{theirs} belongs to user {NOBODY}, and you are user 0"):
+    with pytest.raises(StorageError, match=f"{theirs} belongs to user {NOBODY}, but you are user 0"):
         use.get(name, place.experiments)()
     assert list(theirs.iterdir()) == []
 
@@ -240,7 +240,7 @@ def test_the_command_for_a_home_elsewhere_works_as_its_owner(
     assert applied(scratch_pg18) == [("work_mem",)], errors
     output, errors = as_root(f"{elsewhere}pgdyno status")
     assert output == ""
-    command = errors.partition("HINT:  work as that user: ")[2].strip()
+    command = errors.partition("HINT:  run pgdyno as that user: ")[2].strip()
     assert command.startswith('env -i PATH="$PATH" PGDYNO_HOME=')
     assert "work_mem" in as_root(command)[0]
     seen = command.replace("pgdyno status", "env")
@@ -261,5 +261,5 @@ def test_without_root_a_home_of_another_user_is_not_used_either(
     )
     place = output.strip()
     assert errors.startswith(
-        f"pgdyno: ERROR:  {place}/theirs is not used: it belongs to nobody, and you are bob  (PGD-"
+        f"pgdyno: ERROR:  {place}/theirs is not used: it belongs to nobody, but you are bob  (PGD-"
     ), output

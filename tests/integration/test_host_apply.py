@@ -184,7 +184,7 @@ def test_a_value_that_the_kernel_refuses_undoes_everything(
 ) -> None:
     plan = with_files(plan_of(work_mem="8MB"), {DIRTY: "536870912", SWAPPINESS: "9999"})
     assert undone(access, plan, SettingError) == (
-        'the kernel does not take "9999" for vm.swappiness\nDETAIL:  Invalid argument'
+        'the kernel rejects "9999" for vm.swappiness\nDETAIL:  Invalid argument'
     )
     assert machine.snapshot() == before
     assert server.execute("SHOW work_mem") == [("4MB",)]
@@ -196,7 +196,7 @@ def test_a_setting_that_fails_undoes_the_machine_as_well(
     plan = with_files(plan_of(shared_preload_libraries="no_such_library"), FILES)
     said = undone(access, plan, ServerStartError, allow_restart=True)
     assert said.startswith(
-        "the server did not come up with the new settings; the former ones are back and it runs\n"
+        "the server did not start with the new settings; it runs with the original settings again\n"
     )
     assert machine.snapshot() == before
 
@@ -218,8 +218,8 @@ def test_a_pool_that_comes_out_smaller_undoes_everything(
         said = undone(access, plan, SettingError)
     assert said == (
         f"only {now + 6} of {now + 100} huge pages could be reserved\n"
-        "DETAIL:  the memory that is free is scattered, or there is not enough of it\n"
-        "HINT:  reserve them right after the machine has started, or plan smaller shared_buffers"
+        "DETAIL:  free memory is fragmented or insufficient\n"
+        "HINT:  reserve them right after boot, or plan smaller shared_buffers"
     )
     assert machine.snapshot() == before
 
@@ -231,7 +231,7 @@ def test_what_the_kernel_made_of_a_value_is_taken_back(
     need_queue(machine)
     said = undone(access, with_files(plan_of(), {machine.read_ahead: "65"}), PgdynoError)
     assert said == (
-        f"1 changes did not come into force\nDETAIL:  {machine.read_ahead}: requested 65, in force is 64"
+        f"1 changes did not take effect\nDETAIL:  {machine.read_ahead}: requested 65, in force 64"
     )
     assert machine.snapshot() == before
 
@@ -272,7 +272,7 @@ def test_a_file_that_this_kernel_does_not_have_is_refused_before_anything_is_cha
 ) -> None:
     plan = with_files(plan_of(work_mem="8MB"), {"/proc/sys/vm/no_such_file": "1"})
     assert refused(access, plan, SettingError) == (
-        'this kernel has no "vm.no_such_file"\nDETAIL:  there is no file /proc/sys/vm/no_such_file'
+        'this kernel has no "vm.no_such_file"\nDETAIL:  /proc/sys/vm/no_such_file does not exist'
     )
 
 
@@ -291,9 +291,9 @@ def test_what_could_not_be_changed_back_is_not_changed(machine: Machine, access:
     finally:
         machine.set(DIRTY_RATIO, "20")
     assert said == (
-        "vm.dirty_bytes is not changed, because it could not be changed back\n"
-        "DETAIL:  vm.dirty_bytes and vm.dirty_ratio are both 0: writing one may leave the other as it is\n"
-        "HINT:  leave it out"
+        "vm.dirty_bytes is not changed, because it could not be restored\n"
+        "DETAIL:  vm.dirty_bytes and vm.dirty_ratio are both 0: writing one may not change the other\n"
+        "HINT:  omit it"
     )
 
 
@@ -349,7 +349,8 @@ def test_what_somebody_else_has_changed_is_left_alone(access: ServerAccess, mach
     assert result.drifted == (Drift(SWAPPINESS, "60", "7", "30"),)
     assert not result.is_complete
     assert shown(SWAPPINESS, DIRTY, DIRTY_RATIO) == ["30", "0", "20"]
-    assert "Left alone: vm.swappiness: it was set to 30 after it was changed to 7" in revert_text(result)
+    left_alone = "Left alone: vm.swappiness: someone else set it to 30 after pgdyno changed it to 7"
+    assert left_alone in revert_text(result)
     assert preview_revert(access, ALL).drifted == result.drifted
     assert revert_host(access, replace(ALL, on_drift=OnDrift.OVERWRITE)).is_complete
     assert shown(SWAPPINESS) == ["60"]
@@ -426,7 +427,7 @@ def test_one_file_that_cannot_be_restored_does_not_keep_anything_else_changed(
         with pytest.raises(StillChangedError) as caught:
             revert(access, ALL)
     assert str(caught.value) == (
-        'the kernel does not take "20" for vm.dirty_ratio; something is still changed\n'
+        'the kernel rejects "20" for vm.dirty_ratio; something is still changed\n'
         "DETAIL:  Invalid argument\n"
         "HINT:  pgdyno revert; by hand, as root: echo 20 > /proc/sys/vm/dirty_ratio"
     )
@@ -449,7 +450,7 @@ def test_status_shows_what_the_kernel_shows(access: ServerAccess, machine: Machi
     machine.set(SWAPPINESS, "30")
     machine.set(DIRTY_RATIO, "20")
     assert drifts()[SWAPPINESS] == ("30", "it was set to 30")
-    assert drifts()[DIRTY] == ("0", "it has the value that was found before")
+    assert drifts()[DIRTY] == ("0", "it has its original value")
     text = status_text(journal_status(access, candidates=()))
     assert "    changed since: vm.swappiness: it was set to 30\n" in text
 
@@ -462,11 +463,11 @@ def test_after_a_restart_of_the_machine_its_changes_are_gone(
     monkeypatch.setattr("pgdyno.apply.writers.kernel_file.BOOT_ID", str(tmp_path / "boot_id"))
     machine.set(SWAPPINESS, "30")  # as this machine is configured to start
     entries = {one.key: one for one in journal_status(access, candidates=()).entries}
-    assert entries[SWAPPINESS].drift == "the machine was restarted, and has forgotten it"
+    assert entries[SWAPPINESS].drift == "the machine was restarted, which discarded it"
     result = revert(access, ALL)
     assert result.is_complete
     assert shown(SWAPPINESS) == ["30"]
-    gone = r"    vm\.swappiness   7 → 30 +gone by itself: the machine was restarted since\n"
+    gone = r"    vm\.swappiness   7 → 30 +discarded by a restart of the machine\n"
     assert re.search(gone, revert_text(result))
     machine.set(SWAPPINESS, "60")
     machine.set(DIRTY_RATIO, "20")
@@ -495,7 +496,7 @@ def test_of_two_servers_that_changed_one_file_the_later_one_goes_back_first(
     assert result.drifted == (Drift(SWAPPINESS, "60", "7", "5", later=applied.target),)
     assert (
         f"Left alone: vm.swappiness: the plan for the server at {applied.target} has changed it since\n"
-        "    revert that one first, then this one\n"
+        "    revert that plan first, then this one\n"
     ) in revert_text(result)
     assert revert(other, ALL).is_complete
     assert shown(SWAPPINESS) == ["7"]
@@ -584,7 +585,7 @@ def test_the_commands_change_and_restore_the_machine(
     restart = ("--allow-restart", "--restart-command", shlex.join(pg_ctl_restart(server)))
     measured = [option for option in planned if option != "--unmeasured"]
     done = pgdyno("apply", *named, *measured, "--dry-run")
-    assert "left as found, because nothing has measured it (pgdyno apply --unmeasured" in done.stdout
+    assert "not changed, because its effect has not been measured (pgdyno apply --unmeasured" in done.stdout
     assert "echo 10 > /proc/sys/vm/swappiness" not in done.stdout
     done = pgdyno("apply", *named, *planned, "--dry-run")
     assert done.returncode == 0, done.stderr

@@ -144,7 +144,7 @@ def test_a_silent_server_is_not_waited_for_longer_than_the_limit(server: RealSer
         connection.answer_limit_s = 1.0
         with pytest.raises(psycopg.OperationalError) as caught:
             connection.execute("SELECT 1")
-        assert str(caught.value) == "the server did not complete an answer within 1 s"
+        assert str(caught.value) == "the server did not complete a response within 1 s"
         assert connection.closed
 
 
@@ -153,7 +153,7 @@ def test_an_answer_of_more_values_than_any_has_is_not_taken(pg18: RealServer) ->
         assert len(connection.execute(f"SELECT generate_series(1, {MOST_VALUES})").fetchall()) == MOST_VALUES
         with pytest.raises(psycopg.OperationalError) as caught:
             connection.execute(f"SELECT generate_series(0, {MOST_VALUES})")
-        said = f"the server answered with {MOST_VALUES + 1} rows, more than any answer has"
+        said = f"the server returned {MOST_VALUES + 1} rows, more than any expected result has"
         assert str(caught.value) == said
         assert connection.closed
 
@@ -163,7 +163,7 @@ def test_an_answer_that_takes_too_much_memory_is_not_taken(pg18: RealServer) -> 
         assert len(connection.execute("SELECT repeat('x', 10000000)").fetchall()) == 1
         with pytest.raises(psycopg.OperationalError) as caught:
             connection.execute("SELECT repeat('x', 100000000) FROM generate_series(1, 5)")
-        assert str(caught.value) == "the server's answer takes too much memory"
+        assert str(caught.value) == "the server's response takes too much memory"
         assert connection.closed
 
 
@@ -171,7 +171,7 @@ def test_values_of_another_type_are_an_error_in_words(server: RealServer) -> Non
     peer = Peer(upstream(server), CASES["numbers: NaN"].make)
     with peer, pytest.raises(ConnectionFailedError) as caught:
         connect(peer.dsn)
-    assert (caught.value.detail or "").startswith("the server answered what cannot be read: ")
+    assert (caught.value.detail or "").startswith("the server returned an unreadable value: ")
 
 
 def test_a_connection_that_is_closed_at_once_is_none(server: RealServer) -> None:

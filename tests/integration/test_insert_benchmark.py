@@ -88,7 +88,7 @@ def test_rows_are_x_y_z() -> None:
 def test_a_step_that_is_not_known_is_answered_with_the_list() -> None:
     done = pgdyno("run", "insert-benchmark", "--embedded", "--step", "qr200")
     assert done.returncode == 2
-    assert 'no step "qr200" of the Insert Benchmark' in done.stderr
+    assert 'the Insert Benchmark has no step "qr200"' in done.stderr
     assert f"known: {', '.join(STEPS)}" in done.stderr
 
 
@@ -105,7 +105,7 @@ def test_a_size_that_the_disk_has_no_room_for_is_refused_before_anything_runs() 
 def test_a_study_with_workloads_of_its_own_takes_no_others() -> None:
     done = pgdyno("run", "insert-benchmark", "--embedded", "--workload", "pgbench-select")
     assert done.returncode == 2
-    assert "this study brings its workloads" in done.stderr
+    assert "this study has its own workloads" in done.stderr
 
 
 def test_a_study_without_sizes_refuses_a_preset() -> None:

@@ -245,7 +245,7 @@ def test_text_for_a_role_that_sees_little_warns_on_stderr_and_lists_what_is_hidd
     assert done.returncode == 0
     assert done.stderr == (
         "pgdyno: WARNING:  the server is not proven to run here: the server does not show its data directory "
-        "to this role; state what its host has with --ram, --cpus and --storage\n"
+        "to this role; state its host's resources with --ram, --cpus and --storage\n"
     )
     assert "Hidden from this role\n  the file and line of each setting" in done.stdout
     assert "Host\n  unknown: the server is not proven to run here" in done.stdout
@@ -320,7 +320,8 @@ def test_a_password_on_the_command_line_is_warned_about_and_never_printed() -> N
     done = pgdyno("--dsn", "postgresql://app:s3cr3t-Pa55@127.0.0.1:1/x")
     warning = done.stderr.splitlines()[0]
     assert warning == (
-        "pgdyno: WARNING:  other users see a password on a command line; use PGPASSWORD or ~/.pgpass instead"
+        "pgdyno: WARNING:  other users can read a password on a command line; "
+        "use PGPASSWORD or ~/.pgpass instead"
     )
     assert "s3cr3t" not in done.stdout + done.stderr
 

@@ -67,16 +67,16 @@ def test_another_version_is_refused(
 ) -> None:
     with pytest.raises(ServerError) as caught:
         inspected(pg18, monkeypatch, server_version=version)
-    assert caught.value.message == f'the server gives an invalid value for "server_version": "{shown}"'
+    assert caught.value.message == f'the server reports an invalid value for "server_version": "{shown}"'
     assert caught.value.detail == "PostgreSQL reports 18.6 or 18.6 (Debian 18.6-1)"
-    assert caught.value.hint == "connect to the server itself if there is a proxy between"
+    assert caught.value.hint == "connect to the server directly if there is a proxy in between"
 
 
 @pytest.mark.parametrize("number", [None, "", "18.6", "-1", "\u00b2", "x"])
 def test_a_version_that_is_no_number_is_refused(
     pg18: RealServer, monkeypatch: pytest.MonkeyPatch, number: str | None
 ) -> None:
-    with pytest.raises(ServerError, match=r'^the server gives an invalid value for "server_version_num": '):
+    with pytest.raises(ServerError, match=r'^the server reports an invalid value for "server_version_num": '):
         inspected(pg18, monkeypatch, server_version_num=number)
 
 
@@ -104,5 +104,5 @@ def test_another_configuration_file_is_refused(
 ) -> None:
     with pytest.raises(ServerError) as caught:
         inspected(pg18, monkeypatch, config_file=path)
-    assert caught.value.message == f'the server gives an invalid value for "config_file": "{shown}"'
+    assert caught.value.message == f'the server reports an invalid value for "config_file": "{shown}"'
     assert caught.value.detail == "PostgreSQL reports an absolute path"

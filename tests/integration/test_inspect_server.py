@@ -266,7 +266,7 @@ def test_patroni_is_recognised_on_a_server_configured_as_patroni_does(scratch_pg
     with psycopg.connect(scratch_pg18.dsn, application_name="Patroni heartbeat"):
         scratch_pg18.execute("CREATE ROLE plain LOGIN")
         (hidden_files,) = inspected(scratch_pg18.dsn_for("plain")).managers
-    assert hidden_files.evidence == 'a client calls itself "Patroni heartbeat"'
+    assert hidden_files.evidence == 'a client has the application name "Patroni heartbeat"'
 
 
 def test_a_standby_is_seen_from_both_sides_and_not_forgotten_while_away(scratch_pg18: RealServer) -> None:
@@ -289,7 +289,7 @@ def test_a_standby_is_seen_from_both_sides_and_not_forgotten_while_away(scratch_
         assert inspected(standby.dsn).is_in_recovery
         assert inspected(standby.dsn).settings["primary_conninfo"].setting.find("passfile") >= 0
         assert reason(inspected(primary.dsn_for("plain")).standbys.value) == (
-            "WAL senders are there (1), but the role may not see their activity"
+            "WAL senders exist (1), but the role may not see their activity"
         )
     finally:
         standby.stop()

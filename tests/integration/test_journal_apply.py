@@ -118,7 +118,7 @@ def test_a_file_that_its_owner_has_closed_is_told_so_to_a_superuser(
         auto_conf(server).chmod(mode)
     assert caught.value.message == 'could not open file "postgresql.auto.conf": Permission denied'
     assert caught.value.hint == (
-        "its owner has closed it to the server; hand pgdyno advise --format conf to them"
+        "its owner has made it unwritable to the server; give them the output of pgdyno advise --format conf"
     )
 
 
@@ -167,7 +167,7 @@ def test_a_restart_needs_permission(access: ServerAccess) -> None:
 def test_a_restart_needs_a_way_to_do_it(access: ServerAccess) -> None:
     request = ApplyRequest(plan_of(shared_buffers="96MB"), allow_restart=True)
     error = refused(replace(access, restarter=None), request, UsageError)
-    assert error.message == "the plan needs a restart, and pgdyno does not know how to restart this server"
+    assert error.message == "the plan needs a restart, but pgdyno does not know how to restart this server"
     assert error.hint is not None
     assert "--restart-command" in error.hint
 
@@ -180,7 +180,7 @@ def test_a_restart_needs_a_way_to_do_it(access: ServerAccess) -> None:
         ({"work_mem": "much"}, 'invalid value for parameter "work_mem": "much"'),
         ({"wal_compression": "zip"}, 'invalid value for parameter "wal_compression": "zip"'),
         ({"block_size": "8192"}, 'parameter "block_size" cannot be changed'),
-        ({"work_mem": "1kB", "nonesuch": "1"}, "the server would not accept 2 of the values"),
+        ({"work_mem": "1kB", "nonesuch": "1"}, "the server would reject 2 of the values"),
     ],
 )
 def test_a_value_that_the_server_would_not_take_is_found_before_anything_is_changed(
@@ -200,10 +200,10 @@ def test_what_suits_one_application_is_never_set_for_all(access: ServerAccess) -
     request = ApplyRequest(plan_of(plan_cache_mode="force_generic_plan"))
     error = refused(access, request, RefusedError)
     assert error.message == "plan_cache_mode = force_generic_plan is not set for a whole server"
-    assert error.detail == "it suits the statements of one application, and may harm those of another"
+    assert error.detail == "it suits the statements of one application, but may harm those of another"
     assert error.hint == (
         "ALTER ROLE name SET plan_cache_mode = force_generic_plan; "
-        "back: ALTER ROLE name RESET plan_cache_mode"
+        "to undo: ALTER ROLE name RESET plan_cache_mode"
     )
 
 
@@ -220,7 +220,7 @@ def test_a_server_that_may_lose_data_is_not_improved_on(server: RealServer, acce
         server.execute("SELECT pg_reload_conf()")
     assert error.message.endswith(" may lose data as it is set up now")
     assert error.detail == "fsync is off: a crash of the machine can destroy the whole cluster"
-    assert error.hint == ("pgdyno does not touch it; unless this is meant: ALTER SYSTEM SET fsync = on")
+    assert error.hint == ("pgdyno does not change it; unless intended: ALTER SYSTEM SET fsync = on")
 
 
 def test_what_was_found_about_the_server_is_shown_with_the_plan(access: ServerAccess) -> None:
@@ -234,10 +234,10 @@ def test_a_plan_for_another_server_is_refused(server: RealServer, access: Server
     """As a DSN with several hosts may lead elsewhere after the server was inspected."""
     request = ApplyRequest(plan_of(work_mem="8MB"), planned_on="host=standby port=5432 dbname=a user=b")
     error = refused(access, request, RefusedError)
-    assert error.message == "the plan was made for another server than the one that answers now"
+    assert error.message == "the plan was made for a different server than the one connected"
     assert error.detail == (
         "planned for host=standby port=5432 dbname=a user=b; "
-        f"now host={server.socket_directory} port={server.port} dbname=postgres user=postgres"
+        f"connected to host={server.socket_directory} port={server.port} dbname=postgres user=postgres"
     )
     assert error.hint == "name one server, by its own address: --dsn 'host=… port=…'"
 
@@ -250,9 +250,7 @@ def test_a_setting_of_the_role_is_somebody_elses(server: RealServer, access: Ser
         server.execute("ALTER ROLE postgres RESET work_mem")
     assert error.message == "1 of 1 settings are managed by others"
     assert error.detail == "work_mem is set by ALTER ROLE … SET for this role"
-    assert error.hint == (
-        "take the settings out there, connect as another role, or leave them out of the plan"
-    )
+    assert error.hint == "remove the settings there, connect as another role, or leave them out of the plan"
 
 
 def test_a_server_whose_files_patroni_keeps_is_left_alone(server: RealServer, access: ServerAccess) -> None:
@@ -277,7 +275,7 @@ def test_an_error_in_a_configuration_file_is_somebody_elses_to_correct(
         error = refused(access, ApplyRequest(plan_of(random_page_cost="1.1")), RefusedError)
     finally:
         conf.write_bytes(good)
-    assert error.message.startswith("the server's configuration files contain errors")
+    assert error.message.startswith("the server would load nothing from its configuration files")
     assert error.detail is not None
     assert error.detail.startswith(f"work_mem in {conf}, line ")
     assert "much" not in error.detail
@@ -295,7 +293,7 @@ def test_an_edit_that_is_not_loaded_is_not_loaded_by_us(server: RealServer, acce
     assert error.message == "the server's configuration files contain edits that are not loaded yet"
     assert error.detail is not None
     assert "temp_buffers in" in error.detail
-    assert error.hint == ("load them first (SELECT pg_reload_conf()) or take them back, then try again")
+    assert error.hint == ("load them first (SELECT pg_reload_conf()) or undo them, then try again")
 
 
 def test_what_waits_for_a_restart_of_somebody_else_still_waits_after_a_reload(
@@ -310,7 +308,7 @@ def test_what_waits_for_a_restart_of_somebody_else_still_waits_after_a_reload(
         request = ApplyRequest(plan_of(shared_buffers="96MB"), allow_restart=True)
         error = refused(access, request, RefusedError)
         assert error.message == "settings changed by others wait for a restart: max_connections"
-        assert error.hint == "restart the server first or take them back, then try again"
+        assert error.hint == "restart the server first or undo them, then try again"
         apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
         assert server.execute(waiting) == [("max_connections",)]
         assert revert(access, RevertRequest(allow_restart=True)).restarts == 0
@@ -399,7 +397,7 @@ def test_a_roll_back_that_fails_unexpectedly_says_what_is_left(access: ServerAcc
     with pytest.raises(StillChangedError) as caught:
         apply_plan(access, ApplyRequest(plan_of(work_mem="8MB"), steps=fail))
     assert caught.value.message == "unforeseen MemoryError: changed work_mem; something is still changed"
-    assert caught.value.detail == "undoing it failed as well: unforeseen MemoryError: restored work_mem"
+    assert caught.value.detail == "rolling it back failed as well: unforeseen MemoryError: restored work_mem"
     assert "ALTER SYSTEM RESET work_mem" in (caught.value.hint or "")
 
 
@@ -411,7 +409,7 @@ def test_a_server_that_does_not_come_up_gets_its_old_values_back_at_once(
     with pytest.raises(ServerStartError) as caught:
         apply_plan(access, request)
     assert caught.value.message == (
-        "the server did not come up with the new settings; the former ones are back and it runs"
+        "the server did not start with the new settings; it runs with the original settings again"
     )
     assert snapshot(server) - before == []
     assert read_journal(access.journal_directory).open == ()
@@ -427,7 +425,8 @@ def test_a_server_that_does_not_come_up_and_whose_files_are_out_of_reach_is_mend
         apply_plan(access, request)
     assert caught.value.exit_code == 3
     assert caught.value.hint == (
-        f"pgdyno revert, or pgdyno revert --pgdata DIR where its files are; by hand, in {auto_conf(server)}: "
+        "pgdyno revert, or pgdyno revert --pgdata DIR on the host with its files; "
+        f"by hand, in {auto_conf(server)}: "
         "delete the line shared_preload_libraries = 'no_such_library'; "
         "delete the line work_mem = '8MB'; then start the server"
     )
@@ -446,7 +445,7 @@ def test_trying_the_start_finds_out_before_anything_is_changed(
     assert error.message == "the server would not start with the planned settings"
     assert error.detail is not None
     assert "no_such_library" in error.detail
-    assert error.hint == "nothing was changed; leave out the setting that its log names"
+    assert error.hint == "nothing was changed; omit the setting named in the log"
 
 
 def test_trying_the_start_lets_a_good_plan_pass(server: RealServer, access: ServerAccess) -> None:
@@ -469,7 +468,7 @@ def test_trying_the_start_sees_limits_that_hang_together(server: RealServer, acc
     [
         (("false",), 'the restart command "false" failed with status 1'),
         (("/no/such/program",), 'could not run the restart command "/no/such/program"'),
-        (("true",), "the server was not back within 60 s of its restart"),
+        (("true",), "the server was not up within 60 s of its restart"),
     ],
 )
 def test_a_restart_command_that_does_nothing_leaves_nothing_changed(
@@ -508,7 +507,7 @@ def test_without_room_for_a_receipt_nothing_is_changed(server: RealServer, *, ha
     assert caught.value.message == f"could not write the journal in {access.journal_directory}"
     assert caught.value.detail == "No space left on device"
     assert caught.value.hint is not None
-    assert caught.value.hint.startswith("without a receipt nothing is changed")
+    assert caught.value.hint.startswith("nothing is changed without a receipt")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -543,7 +542,7 @@ def test_an_ordinary_role_is_told_what_it_lacks(server: RealServer, tmp_path: Pa
             apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))
         assert caught.value.message == "role ordinary may not change these settings"
         assert caught.value.hint == (
-            "connect as a superuser, or since PostgreSQL 15 give it those and pg_read_all_settings"
+            "connect as a superuser, or (since PostgreSQL 15) grant it those and pg_read_all_settings"
         )
         assert caught.value.detail == (
             "it lacks: GRANT ALTER SYSTEM ON PARAMETER work_mem; GRANT EXECUTE ON FUNCTION pg_reload_conf()"

@@ -72,7 +72,7 @@ def test_a_cluster_that_does_not_come_up_gets_its_old_values_back(
     with pytest.raises(ServerStartError) as caught:
         apply_plan(access_to(debian15, tmp_path / "journal"), ApplyRequest(plan, allow_restart=True))
     assert caught.value.message == (
-        "the server did not come up with the new settings; the former ones are back and it runs"
+        "the server did not start with the new settings; it runs with the original settings again"
     )
     assert caught.value.detail is not None
     assert "no_such_library" in caught.value.detail

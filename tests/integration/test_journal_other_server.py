@@ -101,7 +101,7 @@ def test_a_primary_that_does_not_come_up_is_rolled_back_and_not_its_standby(
     with pytest.raises(ServerStartError) as caught:
         apply_plan(access, ApplyRequest(plan, allow_restart=True))
     assert caught.value.message == (
-        "the server did not come up with the new settings; the former ones are back and it runs"
+        "the server did not start with the new settings; it runs with the original settings again"
     )
     assert auto_conf(standby).read_bytes() == before
     assert read_journal(access.journal_directory).open == ()
@@ -118,8 +118,8 @@ def test_a_standby_that_answers_for_its_primary_does_not_count_as_restarted(
     with in_vain(), pytest.raises(StillChangedError) as caught:
         apply_plan(stopping, ApplyRequest(plan_of(**RESTARTED), allow_restart=True))
     assert caught.value.message.startswith(
-        "the server was not back within 60 s of its restart: "
-        f"another server answers at host={standby.socket_directory} port={standby.port}: "
+        "the server was not up within 60 s of its restart: "
+        f"a different server answers at host={standby.socket_directory} port={standby.port}: "
     )
     assert auto_conf(standby).read_bytes() == before
     wait_until(lambda: not primary.takes_connections())

@@ -170,7 +170,8 @@ def test_what_somebody_else_changed_since_is_left_alone(server: RealServer, acce
     assert result.is_complete is False
     assert server.execute("SHOW random_page_cost") == [("4",)]
     assert server.execute("SHOW work_mem") == [("5MB",)]
-    assert "Left alone: work_mem: it was set to 5MB after it was changed to 8MB" in revert_text(result)
+    left_alone = "Left alone: work_mem: someone else set it to 5MB after pgdyno changed it to 8MB"
+    assert left_alone in revert_text(result)
     revert(access, replace(ALL, on_drift=OnDrift.OVERWRITE))
 
 
@@ -246,7 +247,7 @@ def test_a_server_that_is_down_and_out_of_reach_is_mended_by_hand(
         revert(hidden, RevertRequest())
     assert caught.value.message.startswith("could not connect to the server")
     assert caught.value.hint == (
-        "pgdyno revert, or pgdyno revert --pgdata DIR where its files are; by hand, in "
+        "pgdyno revert, or pgdyno revert --pgdata DIR on the host with its files; by hand, in "
         f"{auto_conf(server)}: delete the line work_mem = '8MB'; then start the server"
     )
     assert revert(access, ALL).is_complete
@@ -364,7 +365,7 @@ def test_status_shows_what_others_did_since(server: RealServer, access: ServerAc
     server.execute("ALTER ROLE postgres RESET jit")
     assert drift == {
         "work_mem": "it was set to 5MB",
-        "random_page_cost": "it has the value that was found before",
+        "random_page_cost": "it has its original value",
         "jit": "it is not in force: set user",
     }
     revert(access, replace(ALL, on_drift=OnDrift.OVERWRITE))
@@ -424,7 +425,7 @@ def test_a_restart_that_nobody_knows_how_to_do_is_not_begun(server: RealServer, 
     with pytest.raises(UsageError) as caught:
         revert(replace(access, restarter=None), ALL)
     assert caught.value.message == (
-        "undoing this takes a restart, and pgdyno does not know how to restart this server"
+        "undoing this needs a restart, but pgdyno does not know how to restart this server"
     )
     assert caught.value.detail == "shared_buffers"
     assert caught.value.hint is not None
@@ -443,7 +444,7 @@ def test_revert_restarts_the_server_as_apply_did(
     forgetful = replace(access, restarter=None)
     waiting = revert(forgetful, RevertRequest())
     assert waiting.pending_restart == ("shared_buffers",)
-    assert f"    the files are restored; {undo} brings them into force\n" in revert_text(waiting)
+    assert f"    the files are restored; {undo} puts them into effect\n" in revert_text(waiting)
     if state == "down":
         server.run("pg_ctl", "stop", "-D", str(server.data_directory), "-m", "fast")
     assert revert(forgetful, ALL).restarts == 1

@@ -17,11 +17,11 @@ from tests.fix_home import pgdyno
 from tests.fix_servers import wait_until
 
 from pgdyno.base.errors import LeftServerWarning, ServerError, ServerStartError
-from pgdyno.postgres.process import left_servers
+from pgdyno.postgres.process import orphaned_servers
 from pgdyno.postgres.process.account import current_account
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import Instance, initialise
-from pgdyno.postgres.process.left_servers import end_left, recorded
+from pgdyno.postgres.process.orphaned_servers import end_left, recorded
 from pgdyno.postgres.process.processes import children, is_alive, is_stopped
 from pgdyno.postgres.process.workspace import Workspace
 
@@ -82,7 +82,7 @@ def test_it_is_ended_before_its_directory_is_removed(
 ) -> None:
     pid, data_directory = leave()
     everybody = [pid, *children(pid)]
-    said = f"ended a server that a killed pgdyno had left running: {data_directory}"
+    said = f"ended a server left running by a killed pgdyno: {data_directory}"
     with pytest.warns(LeftServerWarning, match=f"^{said}$"), place.measuring():
         pass
     assert not any(map(is_alive, everybody))
@@ -97,7 +97,7 @@ def test_status_and_revert_end_it_and_say_so(
 ) -> None:
     pid, data_directory = leave()
     done = pgdyno(*words, PGDYNO_HOME=str(place.root))
-    said = f"pgdyno: WARNING:  ended a server that a killed pgdyno had left running: {data_directory}\n"
+    said = f"pgdyno: WARNING:  ended a server left running by a killed pgdyno: {data_directory}\n"
     assert (done.returncode, done.stderr) == (0, said)
     assert not is_alive(pid)
     assert not data_directory.parent.exists()
@@ -122,7 +122,7 @@ def test_processes_that_have_outlived_their_postmaster_are_ended_too(
     wait_until(lambda: not is_alive(pid))
     assert is_stopped(outliving)
     with pytest.warns(LeftServerWarning):
-        place.clear_abandoned()
+        place.remove_orphans()
     assert not is_alive(outliving)
     assert not data_directory.parent.exists()
 
@@ -153,7 +153,7 @@ def test_a_process_of_another_user_is_not_ended_and_nothing_is_removed(
     place: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that was taken over could hand its lock to any process that takes descriptors."""
-    monkeypatch.setattr(left_servers, "_LIMIT_S", 0.2)
+    monkeypatch.setattr(orphaned_servers, "_LIMIT_S", 0.2)
     scratch = place.root / "scratch/run-left"
     (scratch / "data").mkdir(parents=True)
     current_account().own(scratch / "data")
@@ -167,14 +167,12 @@ def test_a_process_of_another_user_is_not_ended_and_nothing_is_removed(
         wait_until(lambda: Path(f"/proc/{theirs.pid}").stat().st_uid == other.pw_uid)
         wait_until(lambda: Path(f"/proc/{ours.pid}").stat().st_uid == current_account().uid)
         with pytest.raises(ServerError) as caught:
-            place.clear_abandoned()
+            place.remove_orphans()
         assert (ours.wait(), theirs.poll()) == (-signal.SIGINT, None)
         assert (scratch / "data").is_dir()
-    assert caught.value.message == (
-        f"a server that a killed pgdyno has left on {scratch}/data could not be ended"
-    )
+    assert caught.value.message == f"could not end a server on {scratch}/data left running by a killed pgdyno"
     assert caught.value.hint == (
-        f"end the processes that have {scratch}/data.server open: fuser {scratch}/data.server"
+        f"kill the processes that have {scratch}/data.server open: fuser {scratch}/data.server"
     )
 
 

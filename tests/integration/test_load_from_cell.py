@@ -139,7 +139,7 @@ def test_steps_have_their_load_from_the_first_load_host(
     document = json.loads(said)
     assert document["load_hosts"] == [{"first_round": 0, "names": ["client1"]}]
     told = [note.partition(" over")[0] for note in document["notes"] if "load" in note]
-    unused = 'not used: load host "client2"; a step has its load from one host, the first in the file'
+    unused = 'not used: load host "client2"; a step uses only the first load host in the file'
     assert told == ['load from "client1"', unused]
     with closing(ExperimentStore(home / "experiments" / "experiments.sqlite")) as store:
         experiment = store.load(document["experiment"])
@@ -211,15 +211,15 @@ from pgdyno.workload.workload_choice import find_workloads
 from pgdyno.tune.tune import tune
 from pgdyno.tune.tune_request import TuneRequest
 from pgdyno.cli.output import Lines
-from pgdyno.cli.tune import _Spoken
-from pgdyno.host.awake import AS_ASKED
+from pgdyno.cli.tune import _Printer
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
 from pgdyno.remote.cells.given_cell import read_cell
 workloads, design = find_workloads(("pgbench-select",), (), 1), Design(block_s=2.0, warmup_s=0.2, slice_s=0.5)
 load_from = FromCell(read_cell(Path(sys.argv[1])))
-conditions = Conditions(embedded(), workloads, design, load_from=load_from, as_booted=AS_ASKED)
-tuning = tune(TuneRequest(conditions, Variant("default"), 1.0, most_trials=1), Lines(), _Spoken()).tuning
+conditions = Conditions(embedded(), workloads, design, load_from=load_from, as_booted=AS_BOOTED_GIVEN)
+tuning = tune(TuneRequest(conditions, Variant("default"), 1.0, most_trials=1), Lines(), _Printer()).tuning
 print(json.dumps([tuning.notes, len(tuning.trials[0].rounds), tuning.experiment]))
 """
 

@@ -33,7 +33,7 @@ def test_a_trial_that_sets_kernel_files_waits_for_no_other_home(value: str, home
     load = ("--workload", "pgbench-select", "--scale", "1", "--embedded", "--blocks", "1", "--as-booted")
     done = pgdyno("compare", *variants, *load, PGDYNO_HOME=f"{home}/other")
     assert done.returncode == 4
-    assert "another pgdyno is changing something on this host" in done.stderr
+    assert "another pgdyno process is making changes on this host" in done.stderr
     assert f"process {os.getpid()} holds /run/pgdyno.lock" in done.stderr
     assert Path(SWAPPINESS).read_text() == before
 

@@ -24,6 +24,6 @@ def test_a_plan_for_it_is_refused_before_anything_is_measured() -> None:
             check=False,
         )
     assert done.returncode != 0
-    assert "this machine has no id, so that a receipt could not say where" in done.stderr
-    assert "HINT:  systemd-machine-id-setup makes one" in done.stderr
+    assert "this machine has no id for receipts to identify it" in done.stderr
+    assert "HINT:  create one with systemd-machine-id-setup" in done.stderr
     assert "profiling" not in done.stderr

@@ -180,7 +180,7 @@ def test_a_kill_for_memory_while_a_server_starts_is_told(pg18_bin: Path) -> None
         with pytest.raises(ServerCrashedError) as caught, arena.arms([variant], [0], data_set, 4 << 20):
             pass
     assert caught.value.message == (
-        "the kernel killed a process of a server that needed more than its 4\xa0MB of memory"
+        "the kernel killed a process of a server that exceeded its memory limit of 4\xa0MB"
     )
 
 
@@ -214,7 +214,7 @@ def test_an_io_bound_preset_says_how_memory_is_limited_and_measures_the_step_ask
     assert "insert-benchmark-l.i2 on default, not measured" in done.stderr
     resumed = pgdyno(*small, *step, "--step-seconds", "2", "--resume", document["experiment"])
     assert resumed.returncode == 2
-    assert "was run in another mode or at another size" in resumed.stderr
+    assert "was run in a different mode or at a different size" in resumed.stderr
 
 
 @pytest.mark.usefixtures("place", "home")
@@ -224,4 +224,4 @@ def test_shared_buffers_that_do_not_fit_into_the_limit_are_refused() -> None:
         *("--factor", "shared_buffers=16MB,1GB"),
     )
     assert done.returncode == 4
-    assert "the server of shared_buffers.1GB does not fit into the 96\xa0MB it is limited to" in done.stderr
+    assert "the server of shared_buffers.1GB does not fit into its memory limit of 96\xa0MB" in done.stderr

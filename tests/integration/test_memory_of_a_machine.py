@@ -104,7 +104,7 @@ def test_a_server_takes_pages_of_one_gigabyte(stopped: RealServer, tmp_path: Pat
         detected = LEVERS["huge_page_pool"].detect(context(stopped))
         assert (detected.state, detected.detail) == (
             State.ON,
-            "1 pages of 1\xa0GB are free or its own, 1 wanted",
+            "1 pages of 1\xa0GB are free or held by the server; it needs 1",
         )
         stopped.stop()
     assert number(POOL_1GB) == 0

@@ -183,5 +183,5 @@ def test_the_kernel_waits_for_more_packets_as_a_variant_asks(pair: Pair, tmp_pat
     with HostState(tmp_path / "journal", host_writers(pair.root)).holding(waiting):
         found = lever.detect(pair.context({}))
         assert found.state is State.ON
-        assert found.detail.startswith("veth0 interrupts again after 10 looks without a packet, 20 µs apart")
+        assert found.detail.startswith("veth0 re-enables interrupts after 10 empty polls, 20 µs apart")
     assert pair.snapshot() == before

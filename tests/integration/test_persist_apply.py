@@ -78,7 +78,8 @@ def test_one_apply_changes_the_machine_and_what_it_starts_with_and_one_revert_un
     ]
     assert "\nvm.swappiness = 10\n" in (root / SYSCTLS.lstrip("/")).read_text()
     assert (root / RULES.lstrip("/")).read_text().endswith(RULE)
-    assert f"note: {RULES} knows disks by name (vda): see that they keep them\n" in apply_text(result)
+    note = f"note: {RULES} identifies disks by name (vda): make sure the names are stable\n"
+    assert note in apply_text(result)
     undone = revert(access, RevertRequest())
     assert undone.is_complete
     assert len({one.id.partition("/")[0] for one in read_journal(access.journal_directory).receipts}) == 1
@@ -136,7 +137,7 @@ def test_a_file_of_somebody_else_stops_all_before_anything_is_changed(
 ) -> None:
     put(root, SYSCTLS, "vm.swappiness = 30")
     before = everything(root)
-    with pytest.raises(OwnershipError, match="is there already, and pgdyno did not write it"):
+    with pytest.raises(OwnershipError, match="already exists, and pgdyno did not write it"):
         apply_plan(access, PERSISTED)
     assert everything(root) == before
     assert read_journal(access.journal_directory).receipts == ()
@@ -151,8 +152,8 @@ def test_after_a_restart_of_the_machine_a_revert_still_takes_the_files_away(
     put(root, READ_AHEAD, "8192")  # as if udev did not know the device by this name any more
     drifts = {one.key: one.drift for one in server_status(access, candidates=()).entries}
     assert drifts == {
-        SWAPPINESS: "the machine was restarted, and has it nevertheless",
-        READ_AHEAD: "the machine was restarted, and has forgotten it",
+        SWAPPINESS: "the machine was restarted, but still has this value",
+        READ_AHEAD: "the machine was restarted, which discarded it",
         SYSCTLS: None,
         RULES: None,
         "work_mem": None,
@@ -174,7 +175,7 @@ def test_nothing_is_written_behind_tuned_not_even_by_an_older_plan(
     with pytest.raises(OwnershipError) as caught:
         apply_plan(access, dataclasses.replace(PERSISTED, is_persisted=is_persisted))
     assert caught.value.message == (
-        "TuneD is active with profile virtual-guest, and would set its own values again"
+        "TuneD is active with profile virtual-guest, and would restore its own values"
     )
     assert everything(root) == before
     apply_plan(access, ApplyRequest(plan_of(work_mem="8MB")))  # PostgreSQL is not TuneD's business
@@ -199,5 +200,5 @@ def test_only_root_may_persist(pg18: RealServer) -> None:
 
     assert as_user(str(unprivileged_user()), refusal).splitlines() == [
         "only root may change the machine's boot configuration",
-        "HINT:  run pgdyno as root, or leave out --persist",
+        "HINT:  run pgdyno as root, or omit --persist",
     ]

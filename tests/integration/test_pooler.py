@@ -122,7 +122,7 @@ def test_what_changes_or_loads_is_refused_before_it_sets_anything(
 ) -> None:
     done = pgdyno(*words(arguments, files), "--dsn", pooler.dsn_for("app", _DATABASE))
     assert done.returncode == 4, done.stderr
-    assert "a connection pooler stands before the server" in done.stderr
+    assert "the connection goes through a connection pooler" in done.stderr
     assert f"--dsn 'host={server.socket_directory} port={server.port}'" in done.stderr
     assert application.errors == []
 
@@ -183,7 +183,7 @@ def test_measuring_in_place_is_refused_before_it_sets_anything(
     with working.at_work():
         done = pgdyno("accelerate", "--allow-load", *restart, "--budget", "20m", "--dsn", dsn)
     assert done.returncode == 4, done.stderr
-    assert "a connection pooler stands before the server" in done.stderr
+    assert "the connection goes through a connection pooler" in done.stderr
     assert (working.errors, len(working.states)) == ([], 1)
 
 
@@ -231,10 +231,10 @@ def test_where_each_statement_has_another_session_the_servers_own_address_is_the
 ) -> None:
     with running_pooler(server, "statement") as pooler, pytest.raises(RefusedError) as caught:
         connect(pooler.dsn_for("app", _DATABASE))
-    assert caught.value.message == "a connection pooler stands before the server"
-    assert caught.value.detail == "it gives every statement another session of the server"
+    assert caught.value.message == "the connection goes through a connection pooler"
+    assert caught.value.detail == "it may run each statement in a different server session"
     assert caught.value.hint == (
-        f"name the server's own address: --dsn 'host={server.socket_directory} port={server.port}'"
+        f"connect to the server directly: --dsn 'host={server.socket_directory} port={server.port}'"
     )
 
 
@@ -291,7 +291,7 @@ def test_a_session_to_change_a_server_is_refused_before_anything_is_set(
     with pytest.raises(RefusedError) as caught:
         connect_to_change(pooler.dsn_for("app", _DATABASE))
     assert caught.value.detail == (
-        "settings and locks would stay in a session of the server that others use as well"
+        "settings and locks would remain in a server session that other clients also use"
     )
     with psycopg.connect(pooler.dsn_for("app", _DATABASE), autocommit=True) as other:
         assert other.execute("SHOW search_path").fetchone() == ('"$user", public',)

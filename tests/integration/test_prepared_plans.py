@@ -118,7 +118,7 @@ def test_pgbench_keeps_its_plans_by_itself(
     assert found.planned_anew == ()
     plan = plan_of(found)
     assert plan.lines == ()
-    assert plan.skipped[0].reason == "the server keeps the plan of every prepared statement by itself"
+    assert plan.skipped[0].reason == "the server already keeps a generic plan for every prepared statement"
 
 
 def refused(connection: psycopg.Connection, sql: str, *values: str) -> str:
@@ -139,9 +139,9 @@ def test_partitions_that_values_leave_out_are_a_reason_to_refuse(connection: psy
     connection.execute("INSERT INTO parted SELECT i, i FROM generate_series(0, 3999) i")
     connection.execute("ANALYZE parted")
     reason = refused(connection, "SELECT b FROM parted WHERE a = $1", "5", "3500")
-    assert reason == 'partitions are left out by value: "SELECT b FROM parted WHERE a = $1" of test'
+    assert reason == 'partitions are pruned by value: "SELECT b FROM parted WHERE a = $1" of test'
     reason = refused(connection, "UPDATE parted SET b = 1 WHERE a = $1", "5")
-    assert reason.startswith("partitions are left out by value: ")
+    assert reason.startswith("partitions are pruned by value: ")
 
 
 def test_a_skewed_column_is_a_reason_to_refuse(connection: psycopg.Connection) -> None:
@@ -152,7 +152,7 @@ def test_a_skewed_column_is_a_reason_to_refuse(connection: psycopg.Connection) -
     connection.execute("VACUUM ANALYZE skewed")
     reason = refused(connection, "SELECT b FROM skewed WHERE a = $1", "95000", "0")
     assert reason == (
-        "the plan for some values has Seq Scan on skewed, for all Index Scan on skewed (skewed_a_idx): "
+        "a custom plan has Seq Scan on skewed, the generic plan Index Scan on skewed (skewed_a_idx): "
         '"SELECT b FROM skewed WHERE a = $1" of test'
     )
 
@@ -162,9 +162,7 @@ def test_limit_with_order_by_is_a_reason_to_refuse(connection: psycopg.Connectio
     connection.execute("INSERT INTO queue SELECT i, i FROM generate_series(1, 1000) i")
     connection.execute("ANALYZE queue")
     sql = "SELECT b FROM queue WHERE a > $1 ORDER BY a LIMIT 10"
-    assert (
-        refused(connection, sql, "5") == f'LIMIT with ORDER BY needs a plan for its values: "{sql}" of test'
-    )
+    assert refused(connection, sql, "5") == f'LIMIT with ORDER BY needs a custom plan: "{sql}" of test'
 
 
 def test_statements_that_cannot_be_planned_are_unknown_with_the_servers_words(

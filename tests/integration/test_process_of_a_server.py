@@ -76,7 +76,7 @@ def test_a_server_and_its_walwriter_are_confined_to_cpus(scratch_pg18: RealServe
     found = detected("cpu_pinning", scratch_pg18)
     assert found.state is State.ON
     assert found.detail == (
-        f"reported only: the server may use 1 of {os.cpu_count()} CPUs, by /proc/{scratch_pg18.pid}/status"
+        f"reported only: the server may use 1 of {os.cpu_count()} CPUs (/proc/{scratch_pg18.pid}/status)"
     )
 
 

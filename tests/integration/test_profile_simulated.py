@@ -21,9 +21,9 @@ from pgdyno.profile.reading.layouts import named_functions
 from pgdyno.profile.reading.session_traces import SessionToTrace
 from pgdyno.profile.reading.simulate import (
     SimulatedProcessor,
-    as_valgrind_takes_it,
-    misses_or_why,
+    for_valgrind,
     simulated_runs,
+    traced_misses,
 )
 from pgdyno.profile.records.microarchitecture import DataMisses
 from pgdyno.profile.simulated_caches import simulated_caches
@@ -113,7 +113,7 @@ def test_data_misses_are_told_by_structure(reads: dict[str, Any]) -> None:
 @needs_valgrind
 def test_writing_repeats_and_is_traced_too(installation: Installation, home: Path) -> None:
     del home
-    small, valgrind = as_valgrind_takes_it(parse_variant(SMALL)), find_valgrind()
+    small, valgrind = for_valgrind(parse_variant(SMALL)), find_valgrind()
     assert valgrind is not None
     processor = SimulatedProcessor(valgrind, CACHES)
     workload = replace(WORKLOAD, data_set=replace(WORKLOAD.data_set, scale=2))  # with two branches
@@ -122,7 +122,7 @@ def test_writing_repeats_and_is_traced_too(installation: Installation, home: Pat
         program = Path(arena.installation_of(small).program("postgres")).resolve()
         functions = named_functions(program, runs[0].counts)
         traced = SessionToTrace(workload, 1, CACHES, runs[0].instructions, program, functions)
-        found = misses_or_why(arena, small, traced, valgrind)
+        found = traced_misses(arena, small, traced, valgrind)
     apart = spread([run.instructions for run in runs])
     assert apart is not None
     assert apart < REPEATS_WITHIN

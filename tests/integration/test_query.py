@@ -32,26 +32,26 @@ def test_a_question_that_takes_too_long_is_unknown(pg18: RealServer) -> None:
 
 def test_a_function_that_the_server_does_not_have_is_unknown(connection: Connection) -> None:
     assert ask(connection, "SELECT pg_catalog.no_such_thing()", int, "no_such_thing()").value == Unknown(
-        "this server does not have it: function pg_catalog.no_such_thing() does not exist"
+        "not available on this server: function pg_catalog.no_such_thing() does not exist"
     )
 
 
 def test_null_and_no_row_are_unknown(connection: Connection) -> None:
-    nothing = Fact[int](Unknown("the server gives no value"), "x")
+    nothing = Fact[int](Unknown("the server returned no value"), "x")
     assert ask(connection, "SELECT NULL::int", int, "x") == nothing
     assert ask(connection, "SELECT 1 WHERE false", int, "x") == nothing
 
 
 def test_a_value_of_another_type_is_an_error(connection: Connection) -> None:
-    with pytest.raises(ServerError, match="x gave str, expected int"):
+    with pytest.raises(ServerError, match="x returned str, expected int"):
         ask(connection, "SELECT 'one'", int, "x")
 
 
 def test_what_is_required_and_not_answered_is_an_error(connection: Connection) -> None:
     with pytest.raises(ServerError) as caught:
         require(connection, "SELECT NULL::int", int, "pg_backend_pid()")
-    assert caught.value.message == "the server does not answer pg_backend_pid()"
-    assert caught.value.detail == "the server gives no value"
+    assert caught.value.message == "the server does not report pg_backend_pid()"
+    assert caught.value.detail == "the server returned no value"
 
 
 def test_any_other_failure_is_an_error_with_its_sqlstate(connection: Connection) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgdyno.postgres.connection.network_entrance import LOAD_ROLE, NetworkEntrance, entrance
+from pgdyno.postgres.connection.network_access import LOAD_ROLE, NetworkAccess, entrance
 from pgdyno.postgres.process.account import current_account
 from pgdyno.postgres.process.installation import installation_at
 from pgdyno.postgres.process.instance import Instance, initialise
@@ -38,7 +38,7 @@ class Opened:
     """A scratch server with loaded data, and the way in for load."""
 
     server: Instance
-    by: NetworkEntrance
+    by: NetworkAccess
 
     def as_load(
         self, database: str = "bench", user: str = LOAD_ROLE

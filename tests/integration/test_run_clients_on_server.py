@@ -21,7 +21,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU
 from pgdyno.studies.attached import measure_clients_of
 from pgdyno.studies.bundled import clients as study_file
-from pgdyno.studies.bundled._own_tables import CAVEAT
+from pgdyno.studies.bundled._client_tables import CAVEAT
 from pgdyno.workload.workload_choice import find_workloads
 
 pytestmark = pytest.mark.server
@@ -99,11 +99,11 @@ def test_what_a_connection_string_says_of_tls_reaches_the_load_generator(pg18: R
 @pytest.mark.parametrize(
     ("granted", "error", "message"),
     [
-        ((), PrivilegeError, "the role may not create the databases that are measured in"),
+        ((), PrivilegeError, "the role may not create databases for the measurement"),
         (
             ("ALTER ROLE loader CREATEDB",),
             PrivilegeError,
-            "the role may not order checkpoints, from which every round begins",
+            "the role may not run checkpoints, which begin every round",
         ),
     ],
 )
@@ -133,7 +133,7 @@ def test_more_clients_than_connections_are_refused_with_how_many_there_are(
     many = replace(SMALL, clients=row[0])
     with pytest.raises(UsageError) as caught:
         measure_clients_of(pg18.dsn, many, Conditions(None, {}, study_file.STUDY.design), Lines())
-    assert caught.value.message == f"{row[0]} clients are more than the server has connections for"
+    assert caught.value.message == f"the server does not have enough free connections for {row[0]} clients"
     free = row[0] - 3 - 3  # of superusers, and to look; this test's own connection may not have ended yet
     said = {f"{count} are free for clients now" for count in (free, free - 1)}
     assert caught.value.detail in said
@@ -141,10 +141,10 @@ def test_more_clients_than_connections_are_refused_with_how_many_there_are(
 
 def test_nothing_is_loaded_unless_that_is_allowed(home: Path, pg18: RealServer) -> None:
     for arguments, code, message in (
-        (("clients",), 4, "measuring puts load on the server, which was not allowed"),
+        (("clients",), 4, "the measurement puts load on the server, and load was not allowed"),
         (("clients", "--allow-load", "--embedded"), 2, "it takes no --embedded"),
         (("clients", "--allow-load", "--query", "SELECT 1"), 2, "the study clients takes no --query"),
-        (("loop", "--allow-load"), 2, "the study loop measures its own servers"),
+        (("loop", "--allow-load"), 2, "the study loop measures only scratch servers"),
     ):
         refused = pgdyno("run", *arguments, "--dsn", pg18.dsn)
         assert refused.returncode == code

@@ -11,7 +11,7 @@ from tests.fix_home import pgdyno
 from tests.fix_machine import POOL, Machine, nothing_beside
 
 from pgdyno.base.errors import ServerStartError
-from pgdyno.host.awake import AS_ASKED
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.measure import bundled_study as contract
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Experiment
@@ -41,7 +41,7 @@ def measured(machine: Machine) -> tuple[Machine, Experiment]:
     found = sized(find_study("huge-pages"), contract.Sizing(clients=2))
     sizing = replace(found, machine=SMALLEST, rounds=1)
     cells = {name: huge_pages.workloads(sizing)[name] for name in ("select-64MB-2", "tpcb-64MB-2")}
-    conditions = Conditions(embedded(), cells, SHORT, as_booted=AS_ASKED)
+    conditions = Conditions(embedded(), cells, SHORT, as_booted=AS_BOOTED_GIVEN)
     for _ in range(MOST_THEFTS):
         try:
             return machine, run_bundled("huge-pages", conditions, {}, Silent(), sizing)
@@ -92,4 +92,4 @@ def test_factors_are_not_for_this_study() -> None:
 def test_other_workloads_are_not_for_this_study() -> None:
     done = pgdyno("run", "huge-pages", "--embedded", "--workload", "pgbench-select")
     assert done.returncode == 2
-    assert "this study brings its workloads" in done.stderr
+    assert "this study has its own workloads" in done.stderr

@@ -38,4 +38,4 @@ def test_a_server_before_18_is_refused_with_how_to_get_a_newer_one(pg15_bin: Pat
 def test_without_a_server_there_is_nothing_to_look_at() -> None:
     done = pgdyno("run", "io-method")
     assert done.returncode == 2
-    assert "no PostgreSQL was named" in done.stderr
+    assert "no PostgreSQL was specified" in done.stderr

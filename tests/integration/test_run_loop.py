@@ -16,7 +16,7 @@ from tests.fix_rounds import WHATEVER_ELSE_RUNS
 
 from pgdyno.base.errors import InstallationError
 from pgdyno.cli.output import Lines
-from pgdyno.host.awake import AS_ASKED
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.loop_library import LoopSources, compile_library
 from pgdyno.measure.arenas.opening import open_scratch_arena
@@ -79,7 +79,7 @@ def measured_once(cells: Mapping[str, Workload]) -> Experiment:
     )
     context = StudyContext(Variant("default"), tuple(cells), design, sizing=TINY)
     return measure(
-        study_file.study(context), Conditions(embedded(), cells, design, as_booted=AS_ASKED), Lines()
+        study_file.study(context), Conditions(embedded(), cells, design, as_booted=AS_BOOTED_GIVEN), Lines()
     )
 
 
@@ -204,11 +204,11 @@ def test_a_library_of_another_version_is_refused_in_the_servers_words(
         finally:
             library.write_bytes(kept)
     title = arena.installation.title
-    assert caught.value.message == f"{title} does not take the functions that loop inside the server"
+    assert caught.value.message == f"{title} rejects the functions that loop inside the server"
     assert caught.value.detail == (
         f'incompatible library "{library}": version mismatch; Server is version 18, library is version 17.'
     )
-    assert caught.value.hint == f'they are compiled again once "{library}" is removed'
+    assert caught.value.hint == f'remove "{library}" to have them compiled again'
 
 
 def of_another_version(arena: ScratchArena, directory: Path) -> bytes:

@@ -24,7 +24,7 @@ from tests.fix_servers import RealServer
 from pgdyno.base.errors import MeasurementError, ServerError, UsageError
 from pgdyno.cli.main import cli
 from pgdyno.cli.output import Lines
-from pgdyno.host.awake import AS_ASKED
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.attached_server import AttachedServer
 from pgdyno.measure.bundled_study import Machine, Sizing, StudyContext
@@ -201,7 +201,7 @@ def test_workers_that_were_not_launched_are_missed(arm: Arm) -> None:
 def test_a_plan_with_another_degree_is_refused_with_where_to_look(arm: Arm) -> None:
     with pytest.raises(MeasurementError) as caught:
         require_degree(arm, with_settings(COUNT, max_parallel_workers_per_gather="1"))
-    assert caught.value.message == "count, 2 workers: planned otherwise on the server of default"
+    assert caught.value.message == "count, 2 workers: wrong number planned on the server of default"
     assert caught.value.detail is not None
     assert caught.value.detail.startswith("workers planned: 1; max_parallel_workers_per_gather = 1: ")
 
@@ -257,7 +257,7 @@ def test_a_query_that_may_write_has_its_workers_and_is_rolled_back(
 def test_a_query_that_writes_is_refused_with_how_to_allow_it(arm: Arm) -> None:
     with pytest.raises(UsageError) as caught:
         require_degree(arm, replace(COUNT, kind=Statement("DELETE FROM t_bit", 2)))
-    assert caught.value.hint == "with --writes a query of yours may write; each execution is rolled back"
+    assert caught.value.hint == "with --writes the query may write; each execution is rolled back"
     with pytest.raises(UsageError) as caught:
         require_degree(arm, replace(COUNT, kind=Statement("SELECT id INTO TEMP copied FROM t_bit", 2)))
     assert caught.value.message == "the query writes (count, 2 workers)"
@@ -305,7 +305,7 @@ def test_a_statement_timeout_is_said(arm: Arm) -> None:
         require_degree(arm, with_settings(slow, statement_timeout="100ms"))
     assert caught.value.detail == "canceling statement due to statement timeout"
     assert caught.value.hint is not None
-    assert caught.value.hint.endswith("less if statement_timeout of the role or the connection says so")
+    assert caught.value.hint.endswith("or statement_timeout of the role or the connection, if shorter")
 
 
 def test_the_roles_own_time_limit_holds_as_it_does_for_the_load(server: RealServer) -> None:
@@ -339,7 +339,7 @@ def measured(home: Path, pg18_bin: Path) -> Experiment:
     cells = study_file.workloads(replace(TINY, chosen=("count", "bitand", "create-index", "partition-wise")))
     context = StudyContext(Variant("default", study_file.settings(TINY)), SOME, design, sizing=TINY)
     return measure(
-        study_file.study(context), Conditions(embedded(), cells, design, as_booted=AS_ASKED), Lines()
+        study_file.study(context), Conditions(embedded(), cells, design, as_booted=AS_BOOTED_GIVEN), Lines()
     )
 
 
@@ -358,7 +358,7 @@ def test_what_a_study_does_not_take_is_refused_before_anything_runs(home: Path) 
         (("parallel-degree", "--query", "SELECT 1; SELECT 2"), "there is more than one statement"),
         (("parallel-degree", "--query", "MERGE INTO t"), "MERGE is never planned with workers"),
         (("parallel-degree", "--query", "CREATE TABLE t AS SELECT 1"), "the query writes"),
-        (("parallel-degree", "--writes"), "--writes is about a query of yours"),
+        (("parallel-degree", "--writes"), "--writes requires --query"),
         (("parallel-degree", "--protocol", "simple"), "the study parallel-degree takes no --protocol"),
         (("noise-floor", "--protocol", "simple"), "the study noise-floor takes no --protocol"),
         (("clients", "--writes"), "the study clients takes no --writes"),
@@ -380,7 +380,11 @@ def test_a_users_query_that_fails_ends_the_measuring_with_its_error() -> None:
         Variant("default", study_file.settings(sizing)), ("query-0",), design, sizing=sizing
     )
     with pytest.raises(UsageError) as caught:
-        measure(study_file.study(context), Conditions(embedded(), cells, design, as_booted=AS_ASKED), Lines())
+        measure(
+            study_file.study(context),
+            Conditions(embedded(), cells, design, as_booted=AS_BOOTED_GIVEN),
+            Lines(),
+        )
     assert caught.value.message == "the query fails (query, 0 workers)"
     assert caught.value.detail == 'relation "nowhere" does not exist'
 
@@ -411,7 +415,7 @@ on_18_unless_long = pytest.mark.parametrize(
 def test_a_running_server_is_not_loaded_unless_that_is_allowed(server: RealServer, home: Path) -> None:
     refused = on_server(server)
     assert refused.returncode == 4
-    assert "ERROR:  measuring puts load on the server, which was not allowed" in refused.stderr
+    assert "ERROR:  the measurement puts load on the server, and load was not allowed" in refused.stderr
     for arguments, message in (
         (("--embedded", "--preset", "disk"), "it takes no --embedded, --preset"),
         (("--workload", "sort"), "it takes no --workload"),
@@ -425,8 +429,8 @@ def test_a_running_server_is_not_loaded_unless_that_is_allowed(server: RealServe
     assert "nextval" in refused.stderr
     refused = on_server(server, "--allow-load", "--clients", "1000")
     assert refused.returncode == 2
-    assert "ERROR:  the server has too few workers free for this query" in refused.stderr
-    assert "DETAIL:  clients at once: 1000; workers free now: 7" in refused.stderr
+    assert "ERROR:  the server has too few free workers for this query" in refused.stderr
+    assert "DETAIL:  concurrent clients: 1000; workers free now: 7" in refused.stderr
 
 
 @on_18_unless_long
@@ -448,12 +452,12 @@ def test_a_query_that_writes_is_measured_on_a_running_server_which_it_leaves_as_
     query, more = "CREATE TABLE copied AS TABLE mine", with_own_table(server)
     refused = on_server(server, "--writes", query=query, more=more)
     assert refused.returncode == 4
-    assert "each time rolled back" in refused.stderr
+    assert "rolled back each time" in refused.stderr
     asked = ("--allow-load", "--clients", "1", "--blocks", "1", "--block", "300ms", "--json")
     refused = on_server(server, *asked, query=query, more=more)
     assert refused.returncode == 2, refused.stderr
     assert "ERROR:  the query writes" in refused.stderr
-    assert "with --writes a query of yours may write" in refused.stderr
+    assert "with --writes the query may write" in refused.stderr
     done = on_server(server, "--writes", *asked, query=query, more=more)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["blocks"] >= 4

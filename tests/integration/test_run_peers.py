@@ -111,7 +111,7 @@ def test_runs_like_tpch_are_measured_with_every_peer(home: Path) -> None:
     assert effective_of(done)["pgconfig", "shared_buffers"] == "512MB"
     document = json.loads(done.stdout)
     assert [one["name"] for one in document["tpch"]["executions"]][-2:] == ["power", "throughput"]
-    assert any(note.startswith("asked for data warehouses: ") for note in document["notes"])
+    assert any(note.startswith("configured for data warehouses: ") for note in document["notes"])
     effective = effective_of(done)
     assert effective["pgtune", "default_statistics_target"] == "500"
     assert effective["pgconfig", "work_mem"] == "64MB"  # half of 2 GB for 16 connections
@@ -133,7 +133,7 @@ def test_a_factor_and_a_name_that_is_taken_are_refused() -> None:
     assert "the study peers varies whole configurations itself" in done.stderr
     done = pgdyno("run", "peers", "--embedded", "--variant", "pgtune:jit=off")
     assert done.returncode == 2
-    assert 'two configurations are called "pgtune"' in done.stderr
+    assert 'two configurations have the name "pgtune"' in done.stderr
     done = pgdyno("run", "peers", "--embedded", "--memory", "900GB")
     assert done.returncode == 2
     assert "is more than the" in done.stderr

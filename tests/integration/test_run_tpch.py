@@ -87,7 +87,7 @@ def test_a_run_ends_in_a_report_that_says_what_it_is_not(document: Mapping[str, 
     assert "not a TPC-H result" in document["tpch"]["disclaimer"]
     assert [one["name"] for one in document["tpch"]["executions"]][-2:] == ["power", "throughput"]
     (checked,) = (note for note in document["notes"] if "22 answers" in note)
-    assert checked == "all 22 answers were checked before anything was timed: they are the known ones"
+    assert checked == "all 22 answers were checked before timing: they equal the known answers"
     said = pgdyno("report", document["experiment"])
     assert said.returncode == 0, said.stderr
     page = Path(said.stdout.strip().split("Report: ")[-1]).read_text()
@@ -172,7 +172,7 @@ def test_arms_that_answer_differently_end_the_experiment() -> None:
     assert str(refused.value) == (
         "q5 has different answers on the servers of one and two\n"
         "DETAIL:  5 and 5 rows, checksums aaaa and bbbb, in round 4\n"
-        "HINT:  one of these servers is wrong: do not trust its data, nor its figures"
+        "HINT:  one of these servers is wrong: trust neither its data nor its figures"
     )
     answers.compare("round 5", "two", "q5", Answer(5, "bbbb"))  # another round asks something else
 
@@ -355,4 +355,4 @@ def test_what_it_cannot_take_is_refused_and_only_that_is_named(options: tuple[st
 def test_fractions_are_for_tpch_alone() -> None:
     done = pgdyno("run", "noise-floor", "--embedded", "--workload", "pgbench-select", "--scale", "0.5")
     assert done.returncode == 2
-    assert "--scale 0.5 is not a whole number" in done.stderr
+    assert "--scale 0.5 is not an integer" in done.stderr

@@ -51,4 +51,4 @@ def test_fewer_than_two_servers_are_refused(arguments: tuple[str, ...]) -> None:
 def test_accepting_differences_takes_several_servers() -> None:
     done = pgdyno("run", "insert-benchmark", "--embedded", "--accept")
     assert done.returncode == 2
-    assert "--accept is about several servers" in done.stderr
+    assert "--accept requires several servers" in done.stderr

@@ -9,8 +9,8 @@ import pytest
 from tests.fix_progress import Remembered
 from tests.golden.synthetic import experiment
 
+from pgdyno.measure.answer_comparison import answers_compared
 from pgdyno.measure.arenas.opening import open_scratch_arena
-from pgdyno.measure.sampled_answers import answers_compared
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.installations import embedded
 from pgdyno.workload.workload_choice import captured_workload
@@ -31,6 +31,6 @@ def test_a_server_that_answers_otherwise_is_named_with_the_statement(workload_fi
             arena.load(variant, captured.data_set)
         found = answers_compared(before, arena, [captured], Remembered())
     assert found.notes == (
-        "moment of w: answered otherwise by odd than by default, on equal rows and with equal parameters",
-        "answers to 3 statements of w were compared on all servers first",
+        "moment of w: answered otherwise by odd than by default, with the same rows and parameters",
+        "answers to 3 statements of w were compared on all servers before measuring",
     )

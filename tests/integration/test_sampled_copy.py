@@ -129,7 +129,7 @@ def test_nothing_but_a_role_that_sees_all_rows_samples(
     assert "the role may not read public." in refused.stderr
     policed = sample(server, "warehouse", file, home, "--share", "0.2")
     assert policed.returncode == 4
-    assert "policies hide rows of public.policed from the role" in policed.stderr
+    assert "row security policies hide rows of public.policed from the role" in policed.stderr
     assert not file.with_suffix(".dump").exists()
 
 

@@ -103,6 +103,6 @@ def test_a_key_that_the_original_breaks_fails_the_copy(
     file = workload_file(server, "broken", tmp_path)
     done = sample(server, "broken", file, home, "--share", "0.5")
     assert done.returncode == 1
-    assert "could not make all indexes and keys on the sampled rows" in done.stderr
+    assert "could not create all indexes and keys on the sampled rows" in done.stderr
     assert "children_parent_fkey" in done.stderr
     assert not file.with_suffix(".dump").exists()

@@ -142,7 +142,7 @@ def test_data_to_be_kept_that_were_not_shut_down_are_told(
     os.kill(instance.pid, signal.SIGSTOP)
     with pytest.raises(ServerError) as caught:
         instance.stop()
-    assert caught.value.message == "the server did not shut down within 0 s, and was ended"
+    assert caught.value.message == "the server did not shut down within 0 s and was killed"
     assert "ready to accept connections" in (caught.value.detail or "")
 
 
@@ -198,7 +198,7 @@ def test_an_installation_says_which_setting_it_rejects(
 def test_a_missing_installation_is_an_error_with_the_place(tmp_path: Path) -> None:
     done = pgdyno("bench", "pgbench-select", "--pg-bin", str(tmp_path))
     assert done.returncode == 1
-    assert f'"{tmp_path}" holds no PostgreSQL' in done.stderr
+    assert f'"{tmp_path}" contains no PostgreSQL' in done.stderr
 
 
 def test_a_disk_that_is_too_small_is_noticed_before_anything_is_loaded(workspace: Workspace) -> None:

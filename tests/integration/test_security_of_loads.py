@@ -14,10 +14,10 @@ from tests.fix_servers import RealServer, as_unprivileged, running_server
 
 from pgdyno.base.errors import GeneratorFailedError, RefusedError
 from pgdyno.cli.output import Lines
-from pgdyno.load._contract import Command, Target
+from pgdyno.load._contract import Target
 from pgdyno.load.discovery import find_driver
 from pgdyno.load.driver import conninfo
-from pgdyno.load.process import run_to_end
+from pgdyno.load.process import Command, run_to_end
 from pgdyno.measure.arenas.attached_server import find_remote_server
 from pgdyno.measure.bundled_study import Sizing
 from pgdyno.measure.conditions import Conditions

@@ -27,7 +27,7 @@ def test_what_is_missing_to_build_is_named_with_its_packages(
     monkeypatch.setenv("PATH", str(own_home))
     done = CliRunner().invoke(command, ["install", "--from-source", "17"])
     assert isinstance(done.exception, InstallationError)
-    assert done.exception.message == "PostgreSQL cannot be built here yet"
+    assert done.exception.message == "PostgreSQL cannot be built on this host yet"
     assert str(done.exception.hint).startswith("apt-get install gcc make bison flex")
 
 

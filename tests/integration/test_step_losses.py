@@ -114,4 +114,4 @@ def test_a_disk_that_fills_up_is_named_with_what_to_do(home: Path) -> None:
         disk.fill()
         error = loss(run, disk.directory)
     assert "the disk filled up during insert-benchmark-l.i0 on the server of default  (PGD-500)" in error
-    assert "make room where PGDYNO_HOME is" in error
+    assert "free space where PGDYNO_HOME is" in error

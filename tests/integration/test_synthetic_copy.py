@@ -45,7 +45,7 @@ def test_a_captured_workload_is_replayed_on_a_synthetic_copy(
     assert captured.returncode == 0, captured.stderr
     server.execute("ANALYZE", "busy")
     made = make_up(server, "busy", file, home)
-    assert "the copy is without extension pg_stat_statements" in made["notes"]
+    assert "the copy lacks extension pg_stat_statements" in made["notes"]
     database = restored(server, Path(made["dump"]))
     server.execute("CREATE EXTENSION pg_stat_statements", database)
     server.execute("ANALYZE", database)
@@ -81,12 +81,12 @@ def test_what_is_not_possible_is_said(server: RealServer, tmp_path: Path, home: 
     assert (closed.returncode, "could not copy the database" in closed.stderr) == (1, True)
     assert "permission denied for table" in closed.stderr
     other = pgdyno(*copy, server.dsn_for("reader", "bank"), "--synthetic", PGDYNO_HOME=str(home))
-    assert '"bank" there is not the database that' in other.stderr
+    assert 'database "bank" is not the one that' in other.stderr
     share = pgdyno(*copy, server.dsn_for("reader", "shop"), "--share", "0.5", PGDYNO_HOME=str(home))
     assert (share.returncode, "add --sample or --synthetic" in share.stderr) == (2, True)
     file.with_suffix(".dump").write_text("mine")
     there = pgdyno(*copy, server.dsn_for("reader", "shop"), "--synthetic", PGDYNO_HOME=str(home))
-    assert "is there already" in there.stderr
+    assert "already exists" in there.stderr
     assert file.with_suffix(".dump").read_text() == "mine"
 
 

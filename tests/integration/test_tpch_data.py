@@ -84,20 +84,20 @@ def test_a_table_with_too_few_rows_is_no_data_set(arm: Arm) -> None:
     maker = Tpchgen(tpchgen(), list, os.environ)
     filling = Filling(10, "CREATE TABLE region (a int, b text, c text)", "", {"region": 5}, {"region": 6})
     with pytest.raises(GeneratorFailedError, match="tpchgen made 5 rows of region, not 6"):
-        maker.fill(replace(arm.target(), database="few"), filling, jobs=1, tell=lambda _: None)
+        maker.fill(replace(arm.target(), database="few"), filling, jobs=1, report=lambda _: None)
 
 
 def test_a_failing_generator_is_told_in_its_own_words(arm: Arm) -> None:
     maker = Tpchgen(Path("/bin/false"), list, os.environ)
     filling = Filling(10, "SELECT 1", "", {"region": 5}, {})
     with pytest.raises(GeneratorFailedError, match="tpchgen failed with status 1"):
-        maker.fill(arm.target(), filling, jobs=1, tell=lambda _: None)
+        maker.fill(arm.target(), filling, jobs=1, report=lambda _: None)
 
 
 def test_a_table_that_is_not_there_is_told_in_the_servers_words(arm: Arm) -> None:
     maker = Tpchgen(tpchgen(), list, os.environ)
     filling = Filling(10, "DROP TABLE IF EXISTS nothing", "ALTER TABLE nothing ADD PRIMARY KEY (a)", {}, {})
     with pytest.raises(GeneratorFailedError) as failed:
-        maker.fill(arm.target(), filling, jobs=1, tell=lambda _: None)
-    assert failed.value.message == "could not make the tables and keys"
+        maker.fill(arm.target(), filling, jobs=1, report=lambda _: None)
+    assert failed.value.message == "could not create the tables and keys"
     assert 'relation "nothing" does not exist' in str(failed.value.detail)

@@ -10,7 +10,7 @@ from tests.fix_rounds import WHATEVER_ELSE_RUNS
 
 from pgdyno.base.errors import UsageError
 from pgdyno.cli.output import Lines
-from pgdyno.host.awake import AS_ASKED
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.tuning.space import Point, Space
@@ -53,7 +53,7 @@ class Heard:
 @pytest.mark.usefixtures("pg18_bin", "home")
 def test_a_search_is_kept_as_it_goes_and_can_be_gone_on_with() -> None:
     design = replace(SHORT, rounds=2, blocks_per_round=1)
-    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_ASKED)
+    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), design, as_booted=AS_BOOTED_GIVEN)
     request = TuneRequest(conditions, Variant("default"), budget_s=1.0, most_trials=1)
     heard = Heard()
     first = tune(request, Lines(), heard).tuning
@@ -85,7 +85,7 @@ def test_a_search_is_kept_as_it_goes_and_can_be_gone_on_with() -> None:
             tune(again, Lines(), heard)
     else:
         other = replace(again, base=Variant("default", {"shared_buffers": "16MB"}))
-        with pytest.raises(UsageError, match="was another search"):
+        with pytest.raises(UsageError, match="has a different subject"):
             tune(other, Lines(), heard)
 
 
@@ -122,7 +122,7 @@ def test_an_earlier_answer_is_tried_right_after_the_plan(tmp_path: Path) -> None
     answer = {"plan_cache_mode": "force_custom_plan", "fsync": "off"}
     subject = f"embedded {embedded().version}; somewhere else"
     save_tuning(tmp_path, Tuning("earlier", "guided", 1, (NAME,), subject, Space(()), answer=answer))
-    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), SHORT, as_booted=AS_ASKED)
+    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), SHORT, as_booted=AS_BOOTED_GIVEN)
     source = str(tmp_path / "earlier.tuning.json")
     request = TuneRequest(conditions, Variant("default"), budget_s=400.0, warm_start=(source,))
     heard = Impatient()
@@ -133,13 +133,13 @@ def test_an_earlier_answer_is_tried_right_after_the_plan(tmp_path: Path) -> None
         tuning.space.plan,
         {"plan_cache_mode": "force_custom_plan"},
     ]
-    assert f"tried after the plan, as it is in {source} or nearest to that: " in "\n".join(tuning.notes)
+    assert f"tried after the plan, as in {source} or nearest to it: " in "\n".join(tuning.notes)
 
 
 @pytest.mark.server
 def test_a_search_that_does_not_exist_is_named(home: Path) -> None:
-    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), Design(), as_booted=AS_ASKED)
+    conditions = Conditions(embedded(), find_workloads((NAME,), (), 1), Design(), as_booted=AS_BOOTED_GIVEN)
     request = TuneRequest(conditions, Variant("default"), budget_s=1.0, resume="20200101-000000-tune")
-    with pytest.raises(UsageError, match='there is no search "20200101-000000-tune"'):
+    with pytest.raises(UsageError, match='search "20200101-000000-tune" does not exist'):
         tune(request, Lines(), Heard())
     assert home.is_dir()

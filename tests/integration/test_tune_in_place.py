@@ -120,7 +120,7 @@ def test_with_a_maintenance_window_what_takes_a_restart_is_one_change(
 
 
 def test_a_restart_that_nobody_said_how_to_make_is_refused(debian15_as_found: DebianCluster) -> None:
-    with pytest.raises(UsageError, match="lets the server be restarted, and pgdyno does not know how"):
+    with pytest.raises(UsageError, match="allows restarts, but pgdyno does not know how to restart"):
         tuned(debian15_as_found, Allowed(OwnerLimits(), restart=True))
 
 
@@ -128,7 +128,7 @@ def test_a_server_that_is_over_a_limit_as_found_is_not_searched_on(debian15_as_f
     before = state(debian15_as_found)
     with pytest.raises(RefusedError) as caught:
         tuned(debian15_as_found, Allowed(OwnerLimits(memory_bytes=1 << 20)))
-    assert caught.value.message == "the server goes over a limit as it was found, under this load"
+    assert caught.value.message == "the server exceeds a limit in its original configuration, under this load"
     assert caught.value.detail is not None
     assert caught.value.detail.endswith("in memory, and --limit-memory is 1\u00a0MB")
     assert state(debian15_as_found) == before

@@ -15,7 +15,12 @@ from tests.fix_huge_pages import needs_huge_pages
 from pgdyno.base.errors import InstallationError
 from pgdyno.builds.optimise.huge_text import SOURCE
 from pgdyno.builds.verifying.crashes import survive_crashes
-from pgdyno.builds.verifying.verification import ask_all, least_moved_bytes, require_equal, require_same_data
+from pgdyno.builds.verifying.verification import (
+    least_moved_bytes,
+    query_all,
+    require_equal,
+    require_same_data,
+)
 from pgdyno.postgres.process.account import current_account
 from pgdyno.postgres.process.installation import Installation, installation_at
 from pgdyno.postgres.process.instance import Instance, initialise
@@ -65,14 +70,14 @@ def test_a_build_gives_the_same_answers_as_itself_and_one_that_differs_in_its_la
     for digits in ("1", "1", "0"):  # 0: fifteen digits, one or two fewer than make the value out
         settings = {"fsync": "off", "extra_float_digits": digits}
         with server_of(installation, data, sockets, settings) as server, server.running():
-            answers.append(ask_all(server))
+            answers.append(query_all(server))
             with closing(server.connect()) as connection:
                 left = connection.execute("SELECT 1 FROM pg_database WHERE datname = 'answers'").fetchone()
             assert left is None
     first, second, shorter = answers
     assert require_equal(first, second) > 60_000
     assert any("0.0" in line for line in first[next(iter(first))])
-    with pytest.raises(InstallationError, match="gives another answer than the plain build"):
+    with pytest.raises(InstallationError, match="gives a different result than the plain build"):
         require_equal(first, shorter)
 
 
@@ -138,7 +143,7 @@ def test_data_that_are_read_otherwise_are_seen(installation: Installation, data:
     forgetful = Forgetful(installation, current_account(), data, sockets, PORT, {"fsync": "off"})
     with (
         server_of(installation, data, sockets, {"fsync": "off"}) as one,
-        pytest.raises(InstallationError, match="reads something else") as caught,
+        pytest.raises(InstallationError, match="reads different data") as caught,
     ):
         require_same_data(one, forgetful)
     assert "written: 5000\t" in (caught.value.detail or "")

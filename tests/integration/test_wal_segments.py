@@ -17,7 +17,7 @@ from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.installations import installation_in
 from pgdyno.postgres.process.instance import Instance, initialise
-from pgdyno.postgres.process.wal_segments import fill_ahead
+from pgdyno.postgres.process.wal_segments import preallocate_segments
 from pgdyno.postgres.process.workspace import Workspace
 from pgdyno.workload.bundled import load as bundled_workloads
 
@@ -72,7 +72,7 @@ def test_a_server_with_segments_writes_into_them_and_creates_none(
 ) -> None:
     wal = instance.data_directory / "pg_wal"
     found = {path.name for path in wal.iterdir()}
-    fill_ahead(installation, workspace.account, instance.data_directory, scratch, 10 * 16 * MB)
+    preallocate_segments(installation, workspace.account, instance.data_directory, scratch, 10 * 16 * MB)
     made = sorted(path for path in wal.iterdir() if path.name not in found)
     assert len(made) == 10
     owner = instance.data_directory.stat().st_uid
@@ -90,9 +90,9 @@ def test_segments_that_are_there_are_left_alone(
     instance: Instance, workspace: Workspace, installation: Installation, scratch: Path
 ) -> None:
     wal = instance.data_directory / "pg_wal"
-    fill_ahead(installation, workspace.account, instance.data_directory, scratch, 16 * MB)
+    preallocate_segments(installation, workspace.account, instance.data_directory, scratch, 16 * MB)
     before = {path.name: path.stat().st_ino for path in wal.iterdir()}
-    fill_ahead(installation, workspace.account, instance.data_directory, scratch, 20 * MB)
+    preallocate_segments(installation, workspace.account, instance.data_directory, scratch, 20 * MB)
     after = {path.name: path.stat().st_ino for path in wal.iterdir()}
     assert len(after) == len(before) + 1  # 20 MB take two, one of which is there
     assert after.items() >= before.items()
@@ -102,7 +102,7 @@ def test_a_directory_without_control_file_is_named(
     workspace: Workspace, installation: Installation, scratch: Path
 ) -> None:
     with pytest.raises(ServerError) as caught:
-        fill_ahead(installation, workspace.account, scratch, scratch, 16 * MB)
+        preallocate_segments(installation, workspace.account, scratch, scratch, 16 * MB)
     assert caught.value.message == f'pg_controldata could not read "{scratch}"'
     assert "pg_control" in (caught.value.detail or "")
 
@@ -113,7 +113,7 @@ def test_a_segment_that_cannot_be_written_is_an_error(
     wal = instance.data_directory / "pg_wal"
     wal.rename(wal.with_name("elsewhere"))
     with pytest.raises(StorageError) as caught:
-        fill_ahead(installation, workspace.account, instance.data_directory, scratch, 16 * MB)
+        preallocate_segments(installation, workspace.account, instance.data_directory, scratch, 16 * MB)
     assert caught.value.message == "could not write a WAL segment"
     assert "No such file or directory" in (caught.value.detail or "")
 

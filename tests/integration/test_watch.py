@@ -188,7 +188,7 @@ def test_a_server_that_stays_away_leaves_the_line_that_undoes_the_plan(
         pytest.raises(StillChangedError) as caught,
     ):
         watch_by_turns(access, switch, plan, Steps(), replace(SHORT, back_s=1.0))
-    assert caught.value.hint == "see that the server runs, then: pgdyno revert"
+    assert caught.value.hint == "make sure that the server runs, then: pgdyno revert"
     debian15.control("start")
     assert revert(access, RevertRequest()).is_complete
     assert debian15.execute("SHOW work_mem") == [("4MB",)]
@@ -260,7 +260,7 @@ def test_a_server_that_counts_nothing_is_refused_before_anything_is_measured(
     debian15.execute("ALTER SYSTEM RESET track_activities")
     debian15.control("reload")
     assert str(caught.value) == (
-        "this server's own traffic cannot be watched\n"
+        "this server's own traffic cannot be observed\n"
         "DETAIL:  pg_stat_database: track_activities or track_counts is off\n"
         "HINT:  leave out --tail watch; it needs PostgreSQL 14, track_activities and track_counts"
     )

@@ -91,20 +91,20 @@ def test_a_captured_workload_is_measured_on_a_copy_that_reaches_nowhere(
     dump = tmp_path / "bank.dump"
     assert dump.stat().st_mode & 0o777 == 0o600
     again = pgdyno("workload", "copy", str(file), "--dsn", dsn)
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
 
     original = dump.read_bytes()
     dump.unlink()
     synthetic = pgdyno("workload", "copy", str(file), "--dsn", dsn, "--synthetic", PGDYNO_HOME=str(home))
     assert synthetic.returncode == 0, synthetic.stderr
     assert "planted" not in synthetic.stdout  # such as "planted code runs as a superuser"
-    assert "the copy is without extension postgres_fdw" in synthetic.stdout
+    assert "the copy lacks extension postgres_fdw" in synthetic.stdout
     dump.write_bytes(original)
 
     measured = bench_briefly(server, file, home)
     assert measured.returncode == 0, measured.stderr
     for kind in ("EVENT TRIGGER", "SERVER", "USER MAPPING", "extension postgres_fdw"):
-        assert f"copy is without {kind}" in measured.stderr
+        assert f"copy: restored without {kind}" in measured.stderr
     assert "extension citext" not in measured.stderr
     assert "bank, default: " in measured.stdout, measured.stdout
     assert "bank: likeness " in measured.stdout

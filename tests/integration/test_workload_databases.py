@@ -154,6 +154,6 @@ def test_where_databases_are_recorded_is_not_chosen_by_the_server(pg18: RealServ
         ours = WorkloadDatabases(peer.dsn, tmp_path / "databases", partial(take, lock=LOADING))
         with pytest.raises(ServerError) as caught, ours.held():
             ours.create("planted")
-    assert caught.value.message == "the server does not answer as PostgreSQL does"
+    assert caught.value.message == "the server does not respond as PostgreSQL does"
     assert not (tmp_path / "outside").exists()
     assert names(pg18) == set()

@@ -77,13 +77,13 @@ def test_transactions_of_pgbench_are_known_exactly(
     workload = capture(server, "bank", tmp_path / "bank.toml", logs)
     assert_is_tpcb(workload)
     assert workload.protocol == protocol
-    assert not any("calls were sent in several ways" in note for note in workload.notes)
+    assert not any("calls used several protocols" in note for note in workload.notes)
     has_times = all(one.seen.time_ms > 0 for one in workload.statements)
     assert has_times is (len(settings) > 1)
     assert any("the log has no durations" in note for note in workload.notes) is not has_times
     assert bool(workload.pauses_s) is has_times
     shown = pgdyno("workload", "inspect", str(tmp_path / "bank.toml")).stdout
-    assert ("replay --pauses does so, too" in shown) is has_times
+    assert ("replay --pauses reproduces the pauses" in shown) is has_times
     if is_replayed:
         found = replay_on_a_copy(server, "bank", tmp_path / "bank.toml", home)
         assert found["replay"]["run"]["failures"] == []
@@ -133,7 +133,7 @@ def test_a_program_of_many_kinds_of_statements_is_captured_with_and_without_its_
     with_values = capture(server, "shop", kept, logs, "--keep-values")
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "for later" in kept.read_text()
-    assert any("has values of rows" in note for note in with_values.notes)
+    assert any("contains values of rows" in note for note in with_values.notes)
     states = {
         parameter
         for one in with_values.transactions
@@ -167,20 +167,20 @@ def test_bad_input_is_said(server: RealServer, some_log: Path, tmp_path: Path) -
 
     script = tmp_path / "script.sql"
     script.write_text("SELECT 1;\n")
-    assert f'"{script}" is no log of this server' in refused("--log", str(script))
+    assert f'"{script}" is not a log of this server' in refused("--log", str(script))
     assert f'could not read "{tmp_path / "none"}"' in refused("--log", str(tmp_path / "none"))
-    assert f'"{tmp_path}" is no file' in refused("--log", str(tmp_path))
+    assert f'"{tmp_path}" is not a file' in refused("--log", str(tmp_path))
     elsewhere = refused("--log", str(some_log), database="shop")
-    assert 'the log has no statement of the database "shop"' in elsewhere
-    assert "are of other databases" in elsewhere
-    assert "--log and --for exclude each other" in refused("--log", str(some_log), "--for", "5s")
-    assert "--keep-values belongs to --log" in refused("--keep-values")
+    assert 'the log has no statement of database "shop"' in elsewhere
+    assert "of them of other databases" in elsewhere
+    assert "--log and --for are mutually exclusive" in refused("--log", str(some_log), "--for", "5s")
+    assert "--keep-values requires --log" in refused("--keep-values")
     csv = tmp_path / "some.log"
     csv.write_text(
         '2026-11-25 12:35:23.957 UTC,"a","bank",5,"[local]",6b.17,1,"",2026-11-25 12:35:23 UTC,,,\n'
     )
     both = refused("--log", str(some_log), "--log", str(csv))
-    assert "the files are of several formats: csvlog, jsonlog" in both
+    assert "the files have different formats: csvlog, jsonlog" in both
 
 
 def test_a_log_with_broken_bytes_and_a_cut_end_is_read(
@@ -202,7 +202,7 @@ def test_a_prefix_without_processes_is_refused(scratch_pg18: RealServer, tmp_pat
     arguments = ("--dsn", scratch_pg18.reading_dsn(), "--log", str(log), str(tmp_path / "w.toml"))
     refused = pgdyno("workload", "capture", *arguments)
     assert refused.returncode == 2
-    assert "log_line_prefix is '%m ', by which sessions cannot be told apart" in refused.stderr
+    assert "log_line_prefix = '%m ' does not identify sessions" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -228,6 +228,6 @@ def test_a_log_of_a_part_of_the_statements_is_said_to_be_one(
         notes = capture(server, "bank", tmp_path / "bank.toml", [some_log]).notes
     finally:
         server.execute("ALTER ROLE reading RESET ALL")
-    said = [note for note in notes if note.startswith("not every statement is logged now")]
+    said = [note for note in notes if note.startswith("the server currently does not log every statement")]
     assert len(said) == notes_on_it
     assert all(f"{name} = '{value}'" in note for note in said for name, value in settings.items())

@@ -123,7 +123,7 @@ def test_pauses_and_a_rate_are_refused(server: RealServer, logged: tuple[Path, C
     place = ("--dsn", server.dsn_for("app", "bank_copy"), "--allow-load")
     done = pgdyno("workload", "replay", str(logged[0]), *place, "--pauses", "--rate", "5")
     assert done.returncode == 2
-    assert "--pauses and --rate exclude each other" in done.stderr
+    assert "--pauses and --rate are mutually exclusive" in done.stderr
 
 
 def test_watching_sees_pauses_end(server: RealServer, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_watching_sees_pauses_end(server: RealServer, tmp_path: Path) -> None:
     assert max(workload.pauses_s) >= 0.0199
     assert sum(0 < one < 0.0199 for one in workload.pauses_s) <= 1
     shown = pgdyno("workload", "inspect", str(file)).stdout
-    assert "replay --pauses does so, too" in shown
+    assert "replay --pauses reproduces the pauses" in shown
 
 
 def test_too_few_pauses_are_said_to_be(server: RealServer, tmp_path: Path) -> None:
@@ -149,6 +149,5 @@ def test_too_few_pauses_are_said_to_be(server: RealServer, tmp_path: Path) -> No
     workload = read_workload_file(file)
     assert workload.pauses_s == ()
     assert any(
-        note.startswith("how long sessions pause between transactions is not known")
-        for note in workload.notes
+        note.startswith("the pauses of sessions between transactions are unknown") for note in workload.notes
     )

@@ -58,9 +58,9 @@ def test_scripts_are_a_workload_that_is_replayed(server: RealServer, tmp_path: P
     update = workload.transactions[0].calls[1]
     assert update.parameters == (Between(-5000, 5000), Between(1, 200_000))
     assert workload.transactions[1].calls[0].parameters == (Between(1, 1000, "gaussian"),)
-    assert "random_gaussian is drawn as with a parameter of 6" in captured.stdout
+    assert "random_gaussian is replayed with a parameter of 6" in captured.stdout
     assert workload.protocol == "prepared"
-    assert "is its option --protocol, and not in the script: taken as prepared by name" in captured.stdout
+    assert "is pgbench's option --protocol and not in the script: statements are assumed" in captured.stdout
 
     arguments = ("--dsn", server.dsn_for("app", "bank_copy"), "--allow-load", "--for", "3s", "--json")
     replayed = pgdyno("workload", "replay", str(file), *arguments, PGDYNO_HOME=str(home))
@@ -82,13 +82,14 @@ def test_what_no_workload_can_have_is_refused(server: RealServer, tmp_path: Path
         return done.stderr
 
     touched = tmp_path / "touched"
-    assert '"script.sql", line 1: a workload cannot have \\shell' in refused(f"\\shell touch {touched}\n")
+    shell = refused(f"\\shell touch {touched}\n")
+    assert '"script.sql", line 1: a workload does not support \\shell' in shell
     assert not touched.exists()
     wrong = refused("SELECT 1;\nSELECT nothing FROM nowhere;\n")
-    assert '"script.sql", line 2: the server does not prepare the statement' in wrong
+    assert '"script.sql", line 2: the server cannot prepare the statement' in wrong
     assert 'relation "nowhere" does not exist' in wrong
     lost = refused("SELECT :scale;", "postgres")
-    assert "a script uses :scale, and the database has no pgbench_branches that tells it" in lost
+    assert "a script uses :scale, but the database has no table pgbench_branches with it" in lost
     arguments = ("--script", "none.sql", "--for", "5s", str(tmp_path / "w.toml"))
     both = pgdyno("workload", "capture", "--dsn", server.dsn, *arguments)
-    assert "--script and --for exclude each other" in both.stderr
+    assert "--script and --for are mutually exclusive" in both.stderr

@@ -1,7 +1,7 @@
 //! Jobs and commands, as they come on standard input.
 
+use pgdyno_driver::commands::Command;
 use pgdyno_driver::job::Job;
-use pgdyno_driver::run::Command;
 
 /// As many clients as fit into a moment; the limit itself is the job's own.
 const MOST_CLIENTS: u64 = 4;

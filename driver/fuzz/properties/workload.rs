@@ -1,6 +1,6 @@
 //! The options of workloads, and the transactions and rows that come of them.
 
-use pgdyno_driver::workload::catalogue::{Request, chores, ends_by_itself, names, roles, tables};
+use pgdyno_driver::workload::catalogue::{Request, ends_by_itself, hooks, names, roles, tables};
 use pgdyno_driver::workload::{Next, Pace, Role, Transaction};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub fn check(data: &[u8]) {
         roles.into_iter().for_each(issue);
     }
     // Errors of the options once more; the clean-up, which has no clients, has them only here.
-    let _ = (chores(&request, SERVER_VERSION), ends_by_itself(&request));
+    let _ = (hooks(&request, SERVER_VERSION), ends_by_itself(&request));
     for table in tables(name, &options, request.seed).into_iter().flatten().take(2) {
         let mut rows = Vec::new();
         table.write_rows(0..ROWS.min(table.rows), &mut rows);

@@ -1,18 +1,18 @@
-//! Reads what is needed of a statement's answers: rows affected, and single values. Whatever the bytes are.
+//! Reads row counts and single values from answers to statements. Accepts any bytes.
 
-/// Reads how many rows a command tag (`INSERT 0 50`, `SELECT 10`) names; 0 if it names none.
+/// Reads the row count of a command tag (`INSERT 0 50`, `SELECT 10`); 0 if it has none.
 pub fn affected(tag: &[u8]) -> u64 {
     let text = tag.strip_suffix(b"\0").unwrap_or(tag);
     let digits = text.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
     std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-/// Reads the first column of a row as an integer; `None` if it is NULL or none.
+/// Reads the first column of a row as an integer; `None` if it is NULL or no integer.
 pub fn first_integer(row: &[u8]) -> Option<i64> {
     std::str::from_utf8(value_of(row, 0)?).ok()?.parse().ok()
 }
 
-/// Finds a column's value in a row; `None` if it is NULL, or the row has no such column.
+/// Reads a column's value from a row; `None` if it is NULL or the row has no such column.
 pub fn value_of(row: &[u8], column: usize) -> Option<&[u8]> {
     let mut rest = row.get(2..)?;
     for _ in 0..column {
@@ -23,7 +23,7 @@ pub fn value_of(row: &[u8], column: usize) -> Option<&[u8]> {
     value.get(..length_of(length)?)
 }
 
-/// Reads the length of a value; `None` is that of NULL.
+/// Reads the length of a value; `None` for NULL.
 fn length_of(bytes: &[u8]) -> Option<usize> {
     usize::try_from(i32::from_be_bytes(bytes.try_into().ok()?)).ok()
 }

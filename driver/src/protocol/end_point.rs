@@ -3,7 +3,8 @@
 use ring::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 
 const OBJECT_IDENTIFIER: u8 = 6;
-/// The contents of object identifiers, and the hash of each signature algorithm. MD5 and SHA-1 count as SHA-256.
+/// Object identifiers (contents only) of signature algorithms, and their hashes; SHA-256 replaces MD5 and
+/// SHA-1.
 const ALGORITHMS: [(&[u8], &Algorithm); 9] = [
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 4], &SHA256), // md5WithRSAEncryption, RFC 8017
     (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 5], &SHA256), // sha1WithRSAEncryption
@@ -16,7 +17,8 @@ const ALGORITHMS: [(&[u8], &Algorithm); 9] = [
     (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 4], &SHA512),       // ecdsa-with-SHA512
 ];
 
-/// The hash of a certificate (DER); `None` if its signature algorithm has no one hash, as Ed25519, or is unknown.
+/// The hash of a certificate (DER); `None` if its signature algorithm is unknown or has no single hash
+/// (Ed25519).
 pub fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let (_, parts, _) = element(certificate)?;
     let (_, _signed, parts) = element(parts)?;
@@ -26,7 +28,7 @@ pub fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     Some(digest(hash, certificate).as_ref().to_vec())
 }
 
-/// Takes one element off DER (X.690, section 8.1): its tag, its content, and what follows.
+/// Splits off one DER element (X.690, section 8.1): its tag, its content, and the rest.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = der.split_first_chunk::<2>()?;
     let digits = if first < 0x80 { 0 } else { usize::from(first & 0x7f) };
@@ -48,7 +50,7 @@ mod tests {
     fn certificate(identifier: &[u8]) -> Vec<u8> {
         let algorithm = [&[OBJECT_IDENTIFIER, identifier.len() as u8], identifier].concat();
         let algorithm = [&[0x30, algorithm.len() as u8], &algorithm[..]].concat();
-        // What is signed, in the long form of a length; then the algorithm and an empty signature.
+        // The signed part, with a long-form length; then the algorithm and an empty signature.
         let parts = [&[0x30, 0x81, 2, 5, 0], &algorithm[..], &[3, 1, 0]].concat();
         [&[0x30, 0x82, 0, parts.len() as u8], &parts[..]].concat()
     }

@@ -1,24 +1,24 @@
-//! Cuts the stream of bytes from the server into messages, wherever reads happen to end.
+//! Splits the server's byte stream into messages, independent of read boundaries.
 //!
-//! Bytes from the network are not trusted: any sequence gives messages or an error, never a panic, and never
-//! more memory than one message of `MAX_MESSAGE_BYTES`.
+//! Bytes from the network are not trusted: any sequence gives messages or an error, never a panic, and uses
+//! no more memory than one message of `MAX_MESSAGE_BYTES`.
 
 use crate::error::{Error, Result};
 
-/// Larger messages than this are a broken stream, not a result of ours.
+/// Larger messages indicate a corrupt stream: no workload has such results.
 pub const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
-/// Of a message: its type and its length.
+/// Size of a message's header: its type and its length.
 pub const HEADER_BYTES: usize = 5;
 
-/// Keeps the beginning of a message until its end arrives.
+/// Buffers the beginning of a message until its end arrives.
 #[derive(Default)]
 pub struct Frames {
     partial: Vec<u8>,
 }
 
 impl Frames {
-    /// Hands every complete message in `data`, and what came before, to `take(tag, body)`.
+    /// Passes every complete message in the buffer and `data` to `take(tag, body)`.
     pub fn feed(&mut self, data: &[u8], mut take: impl FnMut(u8, &[u8]) -> Result<()>) -> Result<()> {
         if self.partial.is_empty() {
             let used = each(data, &mut take)?;
@@ -34,18 +34,18 @@ impl Frames {
     }
 }
 
-/// Reads the length in a message's header: four bytes, which are counted in.
+/// Reads the length in a message's header: four bytes, included in the length.
 pub fn check_length(tag: u8, bytes: &[u8]) -> Result<usize> {
     let length = bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
     if (4..=MAX_MESSAGE_BYTES).contains(&length) {
         return Ok(length);
     }
-    Err(Error::new(format!("the server sent a message of {length} bytes, which cannot be"))
+    Err(Error::new(format!("the server sent a message with invalid length {length}"))
         .detail(format!("its type is byte {tag}"))
-        .hint("is this a PostgreSQL server, and nothing between that changes its bytes?"))
+        .hint("check that this is a PostgreSQL server and that no proxy alters its messages"))
 }
 
-/// Hands over every complete message and returns how many bytes they took.
+/// Passes every complete message to `take` and returns their total size.
 fn each(data: &[u8], take: &mut impl FnMut(u8, &[u8]) -> Result<()>) -> Result<usize> {
     let mut at = 0;
     while let Some(header) = data.get(at..at + HEADER_BYTES) {
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_length_below_four_is_refused_with_its_value() {
         let error = collect(&[b"C\0\0\0\x03"]).unwrap_err();
-        assert_eq!(error.message, "the server sent a message of 3 bytes, which cannot be");
+        assert_eq!(error.message, "the server sent a message with invalid length 3");
     }
 
     proptest! {

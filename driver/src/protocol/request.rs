@@ -1,28 +1,27 @@
-//! Writes the requests of a transaction's calls, in each of the four modes.
+//! Writes the requests for a transaction's calls, in each of the four modes.
 //!
-//! Like libpq, an execution asks for a description of its result (Describe): the server does the same work as
-//! for other clients.
+//! As in libpq, each execution includes Describe, so the server does the same work as for other clients.
 
 use serde::Deserialize;
 
 use crate::workload::{Call, Statement, StatementKind, Transaction};
 
-/// How statements travel.
+/// Query protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// As text, with parameters in it.
+    /// Simple query, with parameters as literals.
     Simple,
-    /// Parsed for every execution.
+    /// Extended query, parsed for every execution.
     Extended,
-    /// Parsed once per connection.
+    /// Extended query, prepared once per connection.
     #[default]
     Prepared,
-    /// Prepared, and a whole transaction is sent without waiting for answers.
+    /// As prepared, with each transaction sent as one pipeline.
     Pipelined,
 }
 
-/// Writes the request for one call, and what ends it: its answers end with one `ReadyForQuery`.
+/// Writes the request for one call, with a Sync if needed: its answers end with one `ReadyForQuery`.
 pub fn write_call(
     out: &mut Vec<u8>,
     mode: Mode,
@@ -38,7 +37,7 @@ pub fn write_call(
     }
 }
 
-/// Writes all calls at once and returns how many times the server will say that it is ready.
+/// Writes all calls as one pipeline and returns the number of `ReadyForQuery` messages to expect.
 pub fn write_pipeline(out: &mut Vec<u8>, statements: &[Statement], transaction: &Transaction) -> usize {
     let mut ends = 0;
     let mut is_open = false;
@@ -63,12 +62,12 @@ pub fn write_pipeline(out: &mut Vec<u8>, statements: &[Statement], transaction: 
     ends
 }
 
-/// Writes a query as text.
+/// Writes a simple query.
 pub fn write_text(out: &mut Vec<u8>, sql: &str) {
     write_message(out, b'Q', |out| cstring(out, sql.as_bytes()));
 }
 
-/// Writes the request that prepares a statement under its index.
+/// Writes a Parse that names the statement by its index.
 pub fn write_parse(out: &mut Vec<u8>, index: usize, statement: &Statement) {
     write_message(out, b'P', |out| {
         name(out, index);
@@ -76,7 +75,7 @@ pub fn write_parse(out: &mut Vec<u8>, index: usize, statement: &Statement) {
     });
 }
 
-/// Writes the request that ends a batch.
+/// Writes a Sync.
 pub fn write_sync(out: &mut Vec<u8>) {
     write_message(out, b'S', |_| {});
 }
@@ -128,15 +127,15 @@ fn write_execution(
             out.extend_from_slice(argument.unwrap_or_default());
         }
         let format = u16::from(statements[call.statement].has_binary_results);
-        out.extend_from_slice(&[0, 1]); // one format for all results
+        out.extend_from_slice(&[0, 1]); // one format for all result columns
         out.extend_from_slice(&format.to_be_bytes());
     });
     write_message(out, b'D', |out| out.extend_from_slice(b"P\0"));
-    write_message(out, b'E', |out| out.extend_from_slice(&[0, 0, 0, 0, 0])); // no limit of rows
+    write_message(out, b'E', |out| out.extend_from_slice(&[0, 0, 0, 0, 0])); // no row limit
 }
 
-/// Writes a statement with `$n` replaced by literals, but for what stands in quotes or in a name (`a$1`).
-/// Quotes are doubled; backslashes are plain characters because `standard_conforming_strings` is on.
+/// Writes a statement with `$n` replaced by literals, except inside quotes and names (`a$1`). Quotes in
+/// literals are doubled; backslashes are plain characters because `standard_conforming_strings` is on.
 fn interpolate(out: &mut Vec<u8>, statement: &Statement, arguments: &[Option<&[u8]>]) {
     let mut rest = statement.sql.as_bytes();
     let mut quote = None;
@@ -181,7 +180,7 @@ fn literal(out: &mut Vec<u8>, argument: Option<&[u8]>, quotes_numbers: bool) {
     out.push(b'\'');
 }
 
-/// Writes the name under which a statement is prepared.
+/// Writes the name of a prepared statement.
 fn name(out: &mut Vec<u8>, index: usize) {
     out.push(b's');
     cstring(out, itoa::Buffer::new().format(index).as_bytes());

@@ -1,4 +1,4 @@
-//! Errors that the server reports: their fields, and which of them are worth another try.
+//! Errors reported by the server, and their fields.
 
 use bytes::{BufMut, BytesMut};
 use fallible_iterator::FallibleIterator;
@@ -6,29 +6,29 @@ use postgres_protocol::message::backend::{ErrorResponseBody, Message};
 
 use crate::error::Error;
 
-/// There is no such table, or it has other columns.
-const MISFITS: [&str; 2] = ["42P01", "42703"];
+/// Undefined table, undefined column.
+const UNDEFINED: [&str; 2] = ["42P01", "42703"];
 
 const HOW_TO_LOAD: &str = "load the workload's tables first: pgdyno-driver load WORKLOAD TARGET; the Insert \
-                           Benchmark's are made by its first step, insert-benchmark-l.i0";
+                           Benchmark's first step, insert-benchmark-l.i0, creates its own";
 
-/// The fields of an `ErrorResponse` that we use.
+/// The used fields of an `ErrorResponse`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerError {
     /// The SQLSTATE, or `XX000` if the server sent none.
     pub code: String,
     /// The primary message.
     pub message: String,
-    /// More about it.
+    /// The detail message.
     pub detail: Option<String>,
-    /// What the server suggests.
+    /// The server's hint.
     pub hint: Option<String>,
-    /// Whether the server closes the connection after it.
+    /// Whether the error ends the connection.
     pub is_fatal: bool,
 }
 
 impl ServerError {
-    /// Reads the fields of an `ErrorResponse`; what cannot be read is left out.
+    /// Reads the fields of an `ErrorResponse`; omits unreadable ones.
     pub fn of(body: &ErrorResponseBody) -> Self {
         let mut error = Self { code: "XX000".into(), ..Self::default() };
         let mut fields = body.fields();
@@ -46,7 +46,7 @@ impl ServerError {
         error
     }
 
-    /// Reads the body of an `ErrorResponse` as it came. Whatever the bytes are, there is a result.
+    /// Reads the raw body of an `ErrorResponse`. Any bytes give a result.
     pub fn parse(body: &[u8]) -> Self {
         let mut message = BytesMut::with_capacity(body.len() + 5);
         message.put_u8(b'E');
@@ -58,7 +58,7 @@ impl ServerError {
         }
     }
 
-    /// Turns it into an error of ours; `doing` says what was attempted.
+    /// Converts it into an `Error`; `doing` names the failed action.
     pub fn while_doing(self, doing: &str) -> Error {
         let mut error = Error::new(format!("could not {doing}: {}", self.message)).sqlstate(self.code);
         error.detail = self.detail;
@@ -66,9 +66,9 @@ impl ServerError {
         error
     }
 
-    /// As `while_doing`, where it needed the workload's tables.
+    /// As `while_doing`, for an action that needs the workload's tables: adds a hint if they are missing.
     pub fn while_using_tables(mut self, doing: &str) -> Error {
-        if MISFITS.contains(&self.code.as_str()) {
+        if UNDEFINED.contains(&self.code.as_str()) {
             self.hint = Some(HOW_TO_LOAD.into());
         }
         self.while_doing(doing)

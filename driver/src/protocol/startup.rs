@@ -1,4 +1,4 @@
-//! Startup and authentication (none, password, MD5, SCRAM-SHA-256) as a state machine without a socket.
+//! Startup and authentication (none, password, MD5, SCRAM-SHA-256) as a state machine without I/O.
 
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
@@ -13,29 +13,29 @@ use super::server_error::ServerError;
 use crate::error::{Error, Result};
 use crate::security::{Binding, Channel, Method, Methods};
 
-/// More iterations of SCRAM are not done: the library has this limit, and PostgreSQL's default is 4096.
-const MOST_ITERATIONS: u64 = 100_000;
+/// Maximum number of SCRAM iterations: the library's limit. PostgreSQL's default is 4096.
+const MAX_ITERATIONS: u64 = 100_000;
 
-/// Who logs in, and where.
+/// The parameters of a login.
 #[derive(Clone, Debug, Default)]
 pub struct Login {
     /// Role.
     pub user: String,
     /// Database.
     pub database: String,
-    /// Password, if one was given.
+    /// Password, if specified.
     pub password: Option<String>,
-    /// What `pg_stat_activity` shows.
+    /// `application_name`, as shown in `pg_stat_activity`.
     pub application_name: String,
     /// Command-line options for the backend (`-c name=value`).
     pub options: Option<String>,
-    /// How the server may let it in.
+    /// Accepted authentication methods.
     pub methods: Methods,
-    /// Whether SCRAM is bound to TLS.
+    /// SCRAM channel binding.
     pub binding: Binding,
 }
 
-/// How far the startup has come.
+/// The state of a startup.
 pub struct Startup<'a> {
     login: &'a Login,
     channel: Channel,
@@ -43,16 +43,16 @@ pub struct Startup<'a> {
     scram: Option<ScramSha256>,
     is_proven: bool,
     is_admitted: bool,
-    /// The server's version, as it reports it.
+    /// The reported `server_version`.
     pub server_version: String,
     /// The backend's process id.
     pub backend_pid: i32,
-    /// A remark on the login's security.
+    /// A note on the login's security.
     pub note: Option<String>,
 }
 
 impl<'a> Startup<'a> {
-    /// Begins: writes the startup message to `out`.
+    /// Begins the startup: writes the startup message to `out`.
     pub fn begin(login: &'a Login, channel: Channel, out: &mut BytesMut) -> Result<Self> {
         let mut parameters = vec![
             ("user", login.user.as_str()),
@@ -65,7 +65,7 @@ impl<'a> Startup<'a> {
         }
         frontend::startup_message(parameters, out).map_err(|_| {
             Error::new(format!("cannot log in as \"{}\" to \"{}\"", login.user, login.database))
-                .detail("a name holds a zero byte")
+                .detail("a name contains a zero byte")
         })?;
         Ok(Self {
             login,
@@ -80,7 +80,7 @@ impl<'a> Startup<'a> {
         })
     }
 
-    /// Takes one message; writes the answer, if there is one, to `out`. True when the server is ready.
+    /// Takes one message and writes any answer to `out`. Returns true when the server is ready.
     pub fn advance(&mut self, message: Message, out: &mut BytesMut) -> Result<bool> {
         match message {
             Message::AuthenticationOk => self.admit()?,
@@ -97,7 +97,7 @@ impl<'a> Startup<'a> {
             }
             Message::AuthenticationSasl(body) => self.begin_scram(&body, out)?,
             Message::AuthenticationSaslContinue(body) => {
-                require_bearable(body.data())?;
+                check_iterations(body.data())?;
                 let scram = self.scram()?;
                 scram.update(body.data()).map_err(|error| unproven(&error.to_string()))?;
                 frontend::sasl_response(scram.message(), out).map_err(unencodable)?;
@@ -115,20 +115,20 @@ impl<'a> Startup<'a> {
             Message::ReadyForQuery(_) if self.is_admitted => return Ok(true),
             Message::ErrorResponse(body) => return Err(self.refused(&body)),
             Message::ReadyForQuery(_) => {
-                return Err(Error::new("the server was ready before it had let anybody in"));
+                return Err(Error::new("the server sent ReadyForQuery before authentication was complete"));
             }
             _ => {
-                return Err(Error::new("the server asked for an unknown kind of authentication")
-                    .detail("known: none, password, md5, scram-sha-256"));
+                return Err(Error::new("the server requested an unsupported authentication method")
+                    .detail("supported: none, password, md5, scram-sha-256"));
             }
         }
         Ok(false)
     }
 
-    /// SCRAM is mutual: a server that has not proven to know the password is not the one that was asked for.
+    /// SCRAM is mutual: a server that has not proven knowledge of the password is not authentic.
     fn admit(&mut self) -> Result<()> {
         if self.scram.is_some() && !self.is_proven {
-            return Err(unproven("it ended the login before its proof"));
+            return Err(unproven("it completed the authentication without proof"));
         }
         if self.method == Method::None {
             self.accept(Method::None)?;
@@ -137,17 +137,17 @@ impl<'a> Startup<'a> {
         Ok(())
     }
 
-    /// Goes on with a method if that is accepted.
+    /// Continues with a method if it is accepted.
     fn accept(&mut self, method: Method) -> Result<()> {
         self.login.methods.require(method)?;
         if self.login.binding == Binding::Require && method != Method::ScramSha256 {
-            return Err(unbound(&format!("authentication by {method} has none")));
+            return Err(unbound(&format!("authentication method {method} has no channel binding")));
         }
         self.method = method;
         Ok(())
     }
 
-    /// Accepts a method that sends the password or a hash of it, if nobody else can read that.
+    /// Accepts a method that sends the password or a hash of it, if the connection is private.
     fn accept_readable(&mut self, method: Method) -> Result<()> {
         self.accept(method)?;
         self.note = self.channel.require_private(method)?;
@@ -163,8 +163,8 @@ impl<'a> Startup<'a> {
         let offers = |mechanism| body.mechanisms().any(|name| Ok(name == mechanism)).unwrap_or(false);
         let (mechanism, binding) = self.bind(offers(SCRAM_SHA_256_PLUS))?;
         if !offers(mechanism) {
-            return Err(Error::new("the server offers no SASL mechanism that we know")
-                .detail(format!("known: {SCRAM_SHA_256}")));
+            return Err(Error::new("the server offers no supported SASL mechanism")
+                .detail(format!("supported: {SCRAM_SHA_256}")));
         }
         let password = self.password()?.as_bytes().to_vec();
         self.is_proven = false;
@@ -172,7 +172,8 @@ impl<'a> Startup<'a> {
         frontend::sasl_initial_response(mechanism, scram.message(), out).map_err(unencodable)
     }
 
-    /// Chooses the mechanism, as libpq does. A server that is told that nothing was offered notices if it had been.
+    /// Chooses the mechanism, as libpq does. Reporting that no binding was offered lets the server detect a
+    /// removed offer.
     fn bind(&self, is_offered: bool) -> Result<(&'static str, ChannelBinding)> {
         let is_wanted = self.login.binding != Binding::Disable;
         match &self.channel {
@@ -181,7 +182,7 @@ impl<'a> Startup<'a> {
             }
             _ if self.login.binding == Binding::Require => Err(unbound(match &self.channel {
                 Channel::Tls(Some(_)) => "the server does not offer it",
-                Channel::Tls(None) => "the signature of the server's certificate has no one hash",
+                Channel::Tls(None) => "the certificate's signature algorithm has no single hash",
                 Channel::Socket | Channel::Clear { .. } => "the connection has no TLS",
             })),
             Channel::Tls(Some(_)) if is_wanted => Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
@@ -190,13 +191,13 @@ impl<'a> Startup<'a> {
     }
 
     fn scram(&mut self) -> Result<&mut ScramSha256> {
-        self.scram.as_mut().ok_or_else(|| Error::new("the server answered a login that was not begun"))
+        self.scram.as_mut().ok_or_else(|| Error::new("the server continued a SASL exchange it did not start"))
     }
 
     fn password(&self) -> Result<&str> {
         self.login.password.as_deref().ok_or_else(|| {
-            Error::new(format!("the server wants a password for role \"{}\"", self.login.user))
-                .hint("set PGPASSWORD; pgdyno hands on what it finds in ~/.pgpass or a service file")
+            Error::new(format!("the server requires a password for role \"{}\"", self.login.user))
+                .hint("set PGPASSWORD; pgdyno passes on passwords from ~/.pgpass and service files")
         })
     }
 
@@ -206,16 +207,16 @@ impl<'a> Startup<'a> {
     }
 }
 
-/// Refuses a challenge whose answer would take too long. What is no challenge is left to its parser.
-fn require_bearable(challenge: &[u8]) -> Result<()> {
+/// Refuses a challenge with too many iterations. The parser reports a malformed challenge.
+fn check_iterations(challenge: &[u8]) -> Result<()> {
     let text = String::from_utf8_lossy(challenge);
     let count = text.rsplit_once(",i=").map_or("", |(_, count)| count);
-    if count.is_empty() || count.parse().is_ok_and(|count: u64| count <= MOST_ITERATIONS) {
+    if count.is_empty() || count.parse().is_ok_and(|count: u64| count <= MAX_ITERATIONS) {
         return Ok(());
     }
-    Err(Error::new(format!("the server asks for more than {MOST_ITERATIONS} iterations of SCRAM"))
-        .detail(format!("it asks for {}", count.chars().take(20).collect::<String>()))
-        .hint("if it is the right server, set scram_iterations there, and then the role's password again"))
+    Err(Error::new(format!("the server requests more than {MAX_ITERATIONS} SCRAM iterations"))
+        .detail(format!("it requests {}", count.chars().take(20).collect::<String>()))
+        .hint("if this is the right server, lower scram_iterations there and set the role's password again"))
 }
 
 fn unbound(why: &str) -> Error {

@@ -1,22 +1,22 @@
-//! The distributions of sysbench: where among a table's rows the hot ones are.
+//! sysbench's distributions of accesses over a table's rows.
 //!
 //! `uniform`, `gaussian`, `special` and `pareto` are those of sysbench 1.0.20 with its default parameters,
-//! including their oddities; `zipfian` came with sysbench 1.1 and has that version's exponent.
+//! including their oddities; `zipfian` is from sysbench 1.1 and has that version's exponent.
 
 use serde::Deserialize;
 
 use super::Random;
 
-/// How many uniform numbers a gaussian one is the mean of (`--rand-spec-iter`).
+/// Number of uniform numbers averaged into a gaussian one (`--rand-spec-iter`).
 const GAUSSIAN_TERMS: u32 = 12;
-/// The share of draws of `special` that fall on its hot values (`--rand-spec-res`, 75 %).
+/// The share of draws of `special` that hit its hot values (`--rand-spec-res`, 75 %).
 const SPECIAL_HOT_DRAWS: f64 = 0.75;
-/// The share of all values that are the hot ones of `special` (`--rand-spec-pct`, 1 %).
+/// The share of values that are hot in `special` (`--rand-spec-pct`, 1 %).
 const SPECIAL_HOT_VALUES: f64 = 0.01;
-/// A share of `1 - h` of the draws of `pareto` falls on a share of `h` of the values (`--rand-pareto-h`).
+/// In `pareto`, a share of `1 - h` of the draws hits a share of `h` of the values (`--rand-pareto-h`).
 const PARETO_H: f64 = 0.2;
-/// The k-th value of `zipfian` has a probability proportional to k^-0.8 (`--rand-zipfian-exp`). The powers
-/// in `Zipfian` are those of this exponent.
+/// The k-th value of `zipfian` has a probability proportional to k^-0.8 (`--rand-zipfian-exp`). The integer
+/// powers in `Zipfian` depend on this exponent.
 const ZIPFIAN_EXPONENT: f64 = 0.8;
 
 /// The name of a distribution.
@@ -26,17 +26,17 @@ pub enum Distribution {
     /// Every value is equally likely.
     #[default]
     Uniform,
-    /// The middle of the range is likely: the mean of twelve uniform numbers.
+    /// The mean of twelve uniform numbers: most likely in the middle of the range.
     Gaussian,
-    /// Three draws out of four fall on one value in a hundred, in the middle; the others are gaussian.
+    /// Three of four draws hit the middle 1 % of the values; the others are gaussian.
     Special,
-    /// Four draws out of five fall on the first fifth, and so on within that.
+    /// Four of five draws hit the first fifth, recursively.
     Pareto,
-    /// The first values are the most likely, as words are in a text.
+    /// The first values are the most likely, as in word frequencies.
     Zipfian,
 }
 
-/// A distribution over the integers from a lowest to a highest one, both included.
+/// A distribution over an inclusive range of integers.
 #[derive(Clone, Copy, Debug)]
 pub struct Sampler {
     low: i64,
@@ -54,7 +54,7 @@ enum Shape {
 }
 
 impl Sampler {
-    /// Prepares to draw from `low` to `high`. Needs `low <= high` and a distance below 2^53.
+    /// A sampler from `low` to `high`, inclusive. Requires `low <= high` and a distance below 2^53.
     pub fn new(distribution: Distribution, low: i64, high: i64) -> Self {
         debug_assert!(low <= high, "nothing lies between {low} and {high}");
         let shape = match distribution {
@@ -86,8 +86,8 @@ fn mean_of_uniform(random: &mut Random) -> f64 {
     (0..GAUSSIAN_TERMS).map(|_| random.fraction()).sum::<f64>() / f64::from(GAUSSIAN_TERMS)
 }
 
-/// One uniform number decides which part it is and, for a hot value, also which one. As it is then never below
-/// `1 - SPECIAL_HOT_DRAWS`, the first quarter of the hot values is never drawn as such: sysbench does so too.
+/// One uniform number chooses the part and, among the hot values, the value. It is then at least
+/// `1 - SPECIAL_HOT_DRAWS`, so the first quarter of the hot values is never drawn as such, as in sysbench.
 fn special(random: &mut Random, distance: f64) -> f64 {
     let choice = random.fraction();
     if choice < 1.0 - SPECIAL_HOT_DRAWS {
@@ -97,17 +97,18 @@ fn special(random: &mut Random, distance: f64) -> f64 {
     choice * (hot + 1.0) + (distance - hot) / 2.0
 }
 
-/// Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
-/// distributions", ACM TOMACS 6(3), 1996): x is drawn from the density x^-0.8 by inversion, rounded to k, and
-/// accepted so that k has a probability proportional to k^-0.8. Nine draws out of ten are accepted at once.
+/// Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone
+/// discrete distributions", ACM TOMACS 6(3), 1996): x is drawn from the density x^-0.8 by inversion, rounded
+/// to k, and accepted with a probability that makes k proportional to k^-0.8. Nine of ten draws are accepted
+/// at once.
 #[derive(Clone, Copy, Debug)]
 struct Zipfian {
     count: f64,
-    /// The integral of the density from below 1, where an area of exactly 1 is added for k = 1 …
+    /// `area` at the lower end, chosen so that k = 1 has an area of exactly 1.
     area_low: f64,
-    /// … to `count` + 1/2.
+    /// `area` at the upper end, `count` + 1/2.
     area_high: f64,
-    /// Where k - x is not above this, k would always be accepted.
+    /// k is always accepted if k - x is not above this.
     squeeze: f64,
 }
 
@@ -143,7 +144,7 @@ fn area(x: f64) -> f64 {
     x.powf(1.0 - ZIPFIAN_EXPONENT) / (1.0 - ZIPFIAN_EXPONENT)
 }
 
-/// The inverse of `area`: 1 / (1 - 0.8) is 5, a power that needs no logarithm.
+/// The inverse of `area`. Its exponent, 1 / (1 - 0.8) = 5, is an integer: no logarithm is needed.
 fn area_inverse(area: f64) -> f64 {
     (area * (1.0 - ZIPFIAN_EXPONENT)).powi(5)
 }
@@ -164,14 +165,14 @@ mod tests {
         counts
     }
 
-    /// How often sysbench 1.0.20 drew each of 1 to 1000 among 200,000 draws.
+    /// How often sysbench 1.0.20 drew each of 1 to 1000 in 200,000 draws.
     fn counts_of_sysbench(name: &str) -> Vec<f64> {
         let table = include_str!("../../tests/fixtures/sysbench-1.0.20-distributions.txt");
         let line = table.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.split_whitespace().map(|count| count.parse().unwrap()).collect()
     }
 
-    /// Adds neighbours together until each bin holds at least twenty draws, ours and theirs together.
+    /// Merges neighbouring bins until each holds at least twenty draws, ours and theirs together.
     fn pool(ours: &[f64], theirs: &[f64]) -> Vec<(f64, f64)> {
         let mut pooled = vec![(0.0, 0.0)];
         for (ours, theirs) in ours.iter().zip(theirs) {
@@ -191,7 +192,7 @@ mod tests {
     fn assert_chi_square_fits(chi_square: f64, bins: usize) {
         let freedom = bins as f64 - 1.0;
         let bound = freedom + 5.0 * (2.0 * freedom).sqrt();
-        assert!(bins > 100, "{bins} bins say little");
+        assert!(bins > 100, "{bins} bins are too few");
         assert!(chi_square < bound, "chi-square {chi_square:.0} of {bins} bins is above {bound:.0}");
     }
 

@@ -1,7 +1,7 @@
-//! The catalogue of workloads: from a name and options to clients, and to the tables they need.
+//! The catalogue of workloads: creates clients and tables from a name and options.
 //!
-//! The steps of the Insert Benchmark are workloads of their own (`insert-benchmark-l.i0`, …), and so is the
-//! clean-up between its writing and its reading steps, which has chores and no clients.
+//! Each step of the Insert Benchmark is a workload (`insert-benchmark-l.i0`, …), and so is the clean-up
+//! between its writing and its reading steps, which has hooks but no clients.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -11,12 +11,12 @@ use super::data_set::Table;
 use super::insert_benchmark::{self, Ends, Step, schema};
 use super::options::{PgbenchOptions, SysbenchOptions};
 use super::query::{self, QueryOptions};
-use super::{Chores, Pace, Role, pgbench, scan, sysbench};
+use super::{Hooks, Pace, Role, pgbench, scan, sysbench};
 use crate::error::{Error, Result};
 
-/// SQLSTATEs after which any transaction may be tried again: serialisation failure, deadlock.
+/// SQLSTATEs after which any transaction is retried: serialization failure, deadlock.
 const CONFLICTS: [&str; 2] = ["40001", "40P01"];
-/// Two clients of sysbench may delete and insert the same row; sysbench goes on after that, too.
+/// Two clients of sysbench may delete and insert the same row; sysbench continues after that, too.
 const UNIQUE_VIOLATION: &str = "23505";
 
 const INSERT_BENCHMARK: &str = "insert-benchmark-";
@@ -33,26 +33,26 @@ pub fn names() -> Vec<String> {
     sysbench.chain(pgbench).chain(scans).chain(own).chain(steps).collect()
 }
 
-/// How a workload is to be issued.
+/// A workload, its options and its size.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The workload's name.
     pub name: &'a str,
     /// Its options.
     pub options: &'a Value,
-    /// Connections, or sets of connections.
+    /// Number of connections, or of sets of connections.
     pub clients: u64,
-    /// Of every random choice.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// Makes the clients of a workload. The Insert Benchmark's steps have paces of their own.
+/// Creates the clients of a workload. The Insert Benchmark's steps set their own pace.
 pub fn roles(request: &Request, pace: Pace) -> Result<Vec<Role>> {
     let Request { name, options, clients, seed } = *request;
     match insert_part(name) {
         Some(_) if pace != Pace::Closed => {
             return Err(Error::new(format!("workload \"{name}\" cannot have a rate"))
-                .detail("a step of the Insert Benchmark has its own, or none"));
+                .detail("a step of the Insert Benchmark has its own rate, or none"));
         }
         Some(Part::Step(step)) => return insert_benchmark::roles(step, &insert_options(request)?),
         Some(Part::CleanUp) => return Ok(Vec::new()),
@@ -84,34 +84,35 @@ pub fn roles(request: &Request, pace: Pace) -> Result<Vec<Role>> {
     Ok(script.roles(&options, clients, seed, pace))
 }
 
-/// What is done before and after a workload. `server_version` is the server's `server_version_num`.
-pub fn chores(request: &Request, server_version: u32) -> Result<Chores> {
-    let Some(part) = insert_part(request.name) else { return Ok(Chores::default()) };
+/// The statements before and after a workload. `server_version` is the server's `server_version_num`.
+pub fn hooks(request: &Request, server_version: u32) -> Result<Hooks> {
+    let Some(part) = insert_part(request.name) else { return Ok(Hooks::default()) };
     let options = insert_options(request)?;
     let clients = 0..options.clients;
     Ok(match part {
         Part::Step(Step::LI0) => {
-            Chores { before: clients.flat_map(schema::create_table).collect(), ..Chores::default() }
+            Hooks { before: clients.flat_map(schema::create_table).collect(), ..Hooks::default() }
         }
         Part::Step(Step::LX) => {
             let indexes = clients.map(|client| schema::create_indexes(client).to_vec()).collect();
-            Chores { after: vec![indexes], ..Chores::default() }
+            Hooks { after: vec![indexes], ..Hooks::default() }
         }
-        Part::Step(_) => Chores::default(),
+        Part::Step(_) => Hooks::default(),
         Part::CleanUp => {
             let clean_up = schema::clean_up(&options, server_version);
             let vacuums = clean_up.vacuums.into_iter().map(|sql| vec![sql]).collect();
-            Chores { after: vec![vacuums, vec![vec![clean_up.checkpoint.into()]]], ..Chores::default() }
+            Hooks { after: vec![vacuums, vec![vec![clean_up.checkpoint.into()]]], ..Hooks::default() }
         }
     })
 }
 
-/// Whether the workload's options name the work of a client, so that it cannot have a count.
+/// Whether the workload's options set the amount of work per client, so that a count is not valid.
 pub fn is_bounded(name: &str) -> bool {
     insert_part(name).is_some()
 }
 
-/// Whether these clients end by themselves: the steps of the Insert Benchmark do, unless they are to end by time.
+/// Whether the clients end by themselves: steps of the Insert Benchmark do, unless their option `ends` is
+/// `time`.
 pub fn ends_by_itself(request: &Request) -> Result<bool> {
     Ok(match insert_part(request.name) {
         None => false,
@@ -127,7 +128,7 @@ enum Part {
     CleanUp,
 }
 
-/// The part of the Insert Benchmark that a workload is; `None`: it is another one's.
+/// The part of the Insert Benchmark with this workload name; `None` for other workloads.
 fn insert_part(name: &str) -> Option<Part> {
     let part = name.strip_prefix(INSERT_BENCHMARK)?;
     if part == CLEAN_UP {
@@ -147,15 +148,15 @@ fn insert_options(request: &Request) -> Result<insert_benchmark::Options> {
     Ok(options)
 }
 
-/// The tables that a workload starts from. Equal seeds give equal rows.
+/// The initial tables of a workload. Equal seeds give equal rows.
 pub fn tables(name: &str, options: &Value, seed: u64) -> Result<Vec<Table>> {
     if insert_part(name).is_some() {
-        return Err(Error::new(format!("there is nothing to load for workload \"{name}\""))
-            .hint("the first step makes the tables: run insert-benchmark-l.i0"));
+        return Err(Error::new(format!("workload \"{name}\" has no tables to load"))
+            .hint("run insert-benchmark-l.i0, the first step, to create the tables"));
     }
     if name == captured::NAME {
-        return Err(Error::new(format!("there is nothing to load for workload \"{name}\""))
-            .detail("it runs on a copy of the database that it was captured from"));
+        return Err(Error::new(format!("workload \"{name}\" has no tables to load"))
+            .detail("it runs on a copy of the database from which it was captured"));
     }
     if let Some(script) = sysbench::find(name) {
         let options: SysbenchOptions = read(name, options)?;
@@ -178,7 +179,7 @@ pub fn tables(name: &str, options: &Value, seed: u64) -> Result<Vec<Table>> {
     Ok(pgbench::data_set(&options))
 }
 
-/// SQLSTATEs after which the same transaction is tried again.
+/// SQLSTATEs after which the same transaction is retried.
 pub fn retried(name: &str) -> Vec<String> {
     let own = sysbench::find(name).map(|_| UNIQUE_VIOLATION);
     CONFLICTS.into_iter().chain(own).map(String::from).collect()
@@ -191,7 +192,7 @@ fn read<Options: DeserializeOwned>(name: &str, options: &Value) -> Result<Option
 }
 
 fn unknown(name: &str) -> Error {
-    Error::new(format!("no workload \"{name}\"")).hint(format!("known: {}", names().join(", ")))
+    Error::new(format!("unknown workload \"{name}\"")).hint(format!("known: {}", names().join(", ")))
 }
 
 #[cfg(test)]
@@ -214,20 +215,21 @@ mod tests {
     }
 
     #[test]
-    fn every_step_of_the_insert_benchmark_has_its_roles_and_chores() {
+    fn every_step_of_the_insert_benchmark_has_its_roles_and_hooks() {
         let options = json!({"rows": {"i0": 1000, "i1": 100, "i2": 10}, "step_seconds": 1});
-        let mut roles_and_chores = Vec::new();
+        let mut roles_and_hooks = Vec::new();
         for name in names().iter().filter(|name| name.starts_with(INSERT_BENCHMARK)) {
             let request = Request { name, options: &options, clients: 2, seed: 1 };
-            let chores = chores(&request, 180_000).unwrap();
+            let hooks = hooks(&request, 180_000).unwrap();
             let roles = two_clients(name, &options).unwrap().len();
-            roles_and_chores.push((roles, chores.before.len(), chores.after.len()));
+            roles_and_hooks.push((roles, hooks.before.len(), hooks.after.len()));
         }
-        // l.i0 makes two tables with three statements each; l.x has a stage of index builds; the clean-up two.
+        // l.i0 creates two tables with three statements each; l.x has one stage of index builds; the clean-up
+        // has two.
         let mut expected = vec![(1, 6, 0), (1, 0, 1), (3, 0, 0), (3, 0, 0)];
         expected.extend([(4, 0, 0); 6]);
         expected.push((0, 0, 2));
-        assert_eq!(roles_and_chores, expected);
+        assert_eq!(roles_and_hooks, expected);
     }
 
     #[test]
@@ -256,7 +258,7 @@ mod tests {
     #[test]
     fn an_unknown_workload_is_answered_with_those_that_are_known() {
         let error = two_clients("sysbench-raed-only", &json!({})).err().unwrap();
-        assert_eq!(error.message, "no workload \"sysbench-raed-only\"");
+        assert_eq!(error.message, "unknown workload \"sysbench-raed-only\"");
         assert!(error.hint.unwrap().contains("sysbench-read-only"));
     }
 

@@ -1,33 +1,33 @@
-//! Data sets: the tables that a workload starts from, with seeded rows.
+//! Data sets: the initial tables of a workload, with seeded rows.
 //!
-//! Pure: a table says what to send, and rows come out as bytes in COPY's text format. The same seed gives the
-//! same bytes, whichever part of a table is written first. Connections are elsewhere.
+//! Pure: a table has the statements to send, and writes its rows as bytes in COPY's text format. The same
+//! seed gives the same bytes, in whatever order parts of a table are written.
 
 use std::ops::Range;
 
 /// A table and its rows.
 ///
-/// To load it, `create` and `copy` are sent in one transaction (PostgreSQL refuses to copy frozen rows into a
-/// table that is older), and then each of `after` by itself.
+/// To load it, send `create` and `copy` in one transaction (COPY FREEZE requires a table created in the same
+/// transaction), then each of `after` separately.
 pub struct Table {
-    /// What it is called in the database.
+    /// Its name in the database.
     pub name: String,
-    /// Statements that make the table; what is there already is treated as the original tool treats it.
+    /// Statements that create the table; an existing table is handled as in the original tool.
     pub create: Vec<String>,
-    /// The COPY statement that takes the rows.
+    /// The COPY statement for the rows.
     pub copy: String,
-    /// How many rows there are.
+    /// Number of rows.
     pub rows: u64,
-    /// Statements for when the rows are there: keys, indexes, sequences, VACUUM.
+    /// Statements after the COPY: keys, indexes, sequences, VACUUM.
     pub after: Vec<String>,
     row: Box<WriteRow>,
 }
 
-/// Appends one row, of the given number from 0, in COPY's text format, with the newline.
+/// Appends the row of a number, counted from 0, in COPY's format (as text, with the newline).
 type WriteRow = dyn Fn(u64, &mut Vec<u8>) + Send + Sync;
 
 impl Table {
-    /// Makes a table whose rows are written by `row`; the other fields are empty.
+    /// Creates a table with rows written by `row`; the other fields are empty.
     pub fn new(
         name: impl Into<String>,
         rows: u64,
@@ -43,7 +43,7 @@ impl Table {
         }
     }
 
-    /// Appends the rows of a range of numbers, which start at 0, for `copy`.
+    /// Appends the rows of a range of numbers, counted from 0, for `copy`.
     pub fn write_rows(&self, range: Range<u64>, out: &mut Vec<u8>) {
         for row in range {
             (self.row)(row, out);
@@ -51,7 +51,7 @@ impl Table {
     }
 }
 
-/// Appends an integer, as rows and statements spell it.
+/// Appends an integer in decimal.
 pub(super) fn write_integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }

@@ -1,15 +1,13 @@
-//! Workloads: what is run. One folder adds one family; `catalogue.rs` lists the families.
+//! Workloads. Each folder is a family; `catalogue.rs` lists the families.
 //!
-//! A workload is pure: from its options, a client's place and the seed it makes a stream of transactions.
-//! Two servers that are given the same seed see the same stream. Sockets, clocks and pacing are elsewhere.
+//! A workload is pure: its options, a client's place and the seed determine a stream of transactions. Two
+//! servers with the same seed see the same stream. Sockets, clocks and pacing are elsewhere.
 
 mod captured;
 pub mod catalogue;
-mod chores;
 pub mod data_set;
 pub mod insert_benchmark;
 mod options;
-pub mod own_schema;
 mod pgbench;
 mod query;
 pub mod sampled;
@@ -22,28 +20,27 @@ mod recorded;
 
 use std::ops::Range;
 
-pub use chores::Chores;
 pub use transaction::{Call, Transaction};
 
-/// A statement of a workload. In simple mode, and if it is `Unprepared`, it travels as text.
+/// A statement of a workload. In simple mode, or if `Unprepared`, it is sent as a simple query.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// What it is called in results, for example `point-select`.
+    /// Its name in results, for example `point-select`.
     pub name: &'static str,
-    /// SQL with `$1`, `$2`, …; empty for `Unprepared`, whose text each call brings along.
+    /// SQL with `$1`, `$2`, …; empty for `Unprepared`, where each call has its own text.
     pub sql: String,
     /// Whether it may be prepared.
     pub kind: StatementKind,
-    /// Types (oids) that Parse declares for the parameters; those that are missing are up to the server.
+    /// Parameter types (OIDs) declared in Parse; the server infers missing ones.
     pub parameter_types: &'static [u32],
-    /// Whether results are asked for in binary format.
+    /// Whether results are requested in binary format.
     pub has_binary_results: bool,
-    /// Whether text has quotes around numbers too, so that the server infers their types as a parameter's.
+    /// Whether simple queries also quote numbers, so that the server infers their types as for parameters.
     pub quotes_numbers: bool,
 }
 
 impl Statement {
-    /// A statement with parameters of types that the server infers, and results as text.
+    /// A statement with inferred parameter types and results in text format.
     pub fn prepared(name: &'static str, sql: impl Into<String>) -> Self {
         Self {
             name,
@@ -55,7 +52,7 @@ impl Statement {
         }
     }
 
-    /// A statement whose text is written for every call.
+    /// A statement with a new text for every call.
     pub fn unprepared(name: &'static str) -> Self {
         Self { kind: StatementKind::Unprepared, ..Self::prepared(name, "") }
     }
@@ -66,29 +63,29 @@ impl Statement {
 pub enum StatementKind {
     /// Parsed once per connection, then executed with parameters.
     Prepared,
-    /// A simple query whose whole text is written by the client for every call.
+    /// A simple query; the client writes its whole text for every call.
     Unprepared,
 }
 
 /// Index of a statement in `Role::statements`.
 pub type StatementId = usize;
 
-/// Which of a workload's clients this is; the stream of transactions follows from it.
+/// A client's position in a workload; it determines the stream of transactions.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// From 0; every client of a role has its own.
+    /// Index within the role, from 0.
     pub client: u64,
-    /// How many clients the role has.
+    /// Number of clients of the role.
     pub clients: u64,
-    /// The experiment's seed: the same for every server that is compared.
+    /// The experiment's seed, the same for all compared servers.
     pub seed: u64,
 }
 
 /// The clients of one kind within a workload: most workloads have one role, the Insert Benchmark up to four.
 pub struct Role {
-    /// What it is called in results, for example `insert`.
+    /// Its name in results, for example `insert`.
     pub name: &'static str,
-    /// Every statement that its transactions use.
+    /// All statements of its transactions.
     pub statements: Vec<Statement>,
     /// The streams of transactions, one per connection.
     pub clients: Vec<Box<dyn Client>>,
@@ -99,46 +96,46 @@ pub struct Role {
 /// When the transactions of a role start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Closed loop: each client starts its next transaction when the last one has ended.
+    /// Closed loop: each client starts its next transaction after the end of the previous one.
     Closed,
-    /// Open loop: transactions have intended start times, whatever the server does. Per second and client.
+    /// Open loop: transactions have intended start times, independent of the server.
     Open {
         /// Transactions per second and client.
         rate: f64,
-        /// How arrivals are spread.
+        /// Distribution of arrivals.
         arrivals: Arrivals,
     },
-    /// The Insert Benchmark's limiter: `burst` transactions as fast as possible, then the rest of the second
-    /// asleep; a second that was missed is not caught up. The first second has a single transaction.
+    /// The Insert Benchmark's limiter: `burst` transactions at full speed, then sleep for the rest of the
+    /// second. Missed seconds are not made up. The first second has a single transaction.
     Burst {
         /// Transactions per second and client.
         burst: u32,
     },
 }
 
-/// How the arrivals of an open loop are spread.
+/// The distribution of an open loop's arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// At equal distances.
+    /// Equal gaps.
     Uniform,
-    /// As a Poisson process: exponential distances.
+    /// A Poisson process: exponential gaps.
     Poisson,
 }
 
-/// What a client has for the event loop.
+/// A client's answer to a request for its next transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// A transaction was written.
     Ready,
-    /// It waits for a client of another role with the same number; ask again when one has ended a transaction.
+    /// The client waits for one of another role with the same index; retry after that one's next transaction.
     Blocked,
-    /// There is nothing more to do: the client ends.
+    /// The client has finished.
     Finished,
 }
 
 /// One client's stream of transactions.
 pub trait Client: Send {
-    /// Which of its role's `all` statements it uses: only these are prepared on its connection.
+    /// Which of its role's `all` statements it uses. Only these are prepared on its connection.
     fn statements(&self, all: usize) -> Range<StatementId> {
         0..all
     }
@@ -146,17 +143,32 @@ pub trait Client: Send {
     /// Writes the next transaction into `transaction`, which is empty.
     fn next(&mut self, transaction: &mut Transaction) -> Next;
 
-    /// Receives the first column of the first row of a call that asked for it
-    /// (`Transaction::call_for_value`); `None` if there was no row or it was NULL.
+    /// Receives the first column of the first row of a call made with `Transaction::call_for_value`; `None`
+    /// for no row or NULL.
     fn receive(&mut self, _statement: StatementId, _value: Option<i64>) {}
 
-    /// Whether the transaction written last counts among those of its role. What does not is not counted in
-    /// transactions, rows or their latencies, but its statements are in those of statements.
+    /// Whether the last written transaction counts. If not, it is excluded from the role's transactions, rows
+    /// and latencies, but its statements are included in the latencies of statements.
     fn is_counted(&self) -> bool {
         true
     }
 
-    /// Learns that the transaction written last was committed. `rows` are those that its last call affected
-    /// or returned.
+    /// Called after the commit of the last written transaction. `rows` is the number of rows that its last
+    /// call affected or returned.
     fn committed(&mut self, _rows: u64) {}
+}
+
+/// Statements before and after a workload's clients; each is sent separately, outside transaction blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hooks {
+    /// Run before statements are prepared, one after another.
+    pub before: Vec<String>,
+    /// Run after all clients have finished: stages one after another; the lists of a stage concurrently, each
+    /// on its own connection.
+    pub after: Vec<Vec<Vec<String>>>,
+}
+
+/// The schema of a client with its own tables; numbers start at 1.
+pub fn schema_of_client(number: u64) -> String {
+    format!("client_{number}")
 }

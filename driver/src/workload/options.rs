@@ -5,20 +5,20 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::random::Distribution;
 
-/// The options of the sysbench family, named and preset as in sysbench 1.0.20; but keys are uniform by default,
-/// as in sysbench 1.1.
+/// The options of the sysbench family, with the names and defaults of sysbench 1.0.20, except that keys are
+/// uniform by default, as in sysbench 1.1.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SysbenchOptions {
-    /// How many tables there are: `sbtest1`, `sbtest2`, …
+    /// Number of tables: `sbtest1`, `sbtest2`, …
     pub tables: i64,
     /// Rows per table.
     pub table_size: i64,
-    /// Rows per range that is read.
+    /// Rows per range query.
     pub range_size: i64,
-    /// Which rows are used more than others.
+    /// Distribution of accesses over the rows.
     pub distribution: Distribution,
-    /// Whether every statement is a transaction of its own, without BEGIN and COMMIT.
+    /// Whether every statement is a separate transaction, without BEGIN and COMMIT.
     pub skip_trx: bool,
 }
 
@@ -40,21 +40,21 @@ impl SysbenchOptions {
     /// The columns `id` and `k` are of type integer.
     const MAX_TABLE_SIZE: i64 = i32::MAX as i64;
 
-    /// Refuses what sysbench's tables cannot hold. `workload` is for the message.
+    /// Refuses sizes that sysbench's tables cannot hold. `workload` is for the message.
     pub fn check(&self, workload: &str) -> Result<()> {
         check_range(workload, "tables", self.tables, Self::MAX_TABLES)?;
         check_range(workload, "table_size", self.table_size, Self::MAX_TABLE_SIZE)?;
         check_range(workload, "range_size", self.range_size, Self::MAX_TABLE_SIZE)
     }
 
-    /// Refuses more than one table, as `select_random_points` and `select_random_ranges` read `sbtest1` only.
+    /// Refuses more than one table: `select_random_points` and `select_random_ranges` read only `sbtest1`.
     pub fn check_one_table(&self, workload: &str) -> Result<()> {
         if self.tables == 1 {
             return Ok(());
         }
         Err(Error::new(format!("cannot run workload \"{workload}\" with {} tables", self.tables))
             .detail("it reads sbtest1 only, as in sysbench")
-            .hint("set option \"tables\" to 1, or leave it out"))
+            .hint("set option \"tables\" to 1, or omit it"))
     }
 }
 
@@ -62,9 +62,9 @@ impl SysbenchOptions {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PgbenchOptions {
-    /// One unit is a branch, 10 tellers and 100,000 accounts.
+    /// One unit is 1 branch, 10 tellers and 100,000 accounts.
     pub scale: i64,
-    /// In how many schemas there are such tables, one for each client; 0: all clients share those of one.
+    /// Number of schemas with these tables, one per client; 0: all clients share the tables of one schema.
     pub schemas: u64,
 }
 
@@ -75,12 +75,12 @@ impl Default for PgbenchOptions {
 }
 
 impl PgbenchOptions {
-    /// There are ten tellers per unit, and their numbers are of type integer.
+    /// There are ten tellers per unit, with numbers of type integer.
     const MAX_SCALE: i64 = i32::MAX as i64 / 10;
-    /// As many as a job may have clients.
+    /// The maximum number of clients of a job.
     const MAX_SCHEMAS: u64 = 100_000;
 
-    /// Refuses what pgbench's tables cannot hold. `workload` is for the message.
+    /// Refuses sizes that pgbench's tables cannot hold. `workload` is for the message.
     pub fn check(&self, workload: &str) -> Result<()> {
         check_range(workload, "scale", self.scale, Self::MAX_SCALE)?;
         if self.schemas <= Self::MAX_SCHEMAS {
@@ -171,7 +171,7 @@ mod tests {
             options.check_one_table("sysbench-select-random-points").unwrap_err().to_string(),
             "error: cannot run workload \"sysbench-select-random-points\" with 2 tables\n\
              detail: it reads sbtest1 only, as in sysbench\n\
-             hint: set option \"tables\" to 1, or leave it out"
+             hint: set option \"tables\" to 1, or omit it"
         );
     }
 }

@@ -1,9 +1,9 @@
-//! Any one statement without parameters, over and over: a transaction is one execution of it, rolled back if
+//! A single statement without parameters, repeated: each transaction executes it once, and rolls it back if
 //! it may write.
 //!
-//! `load` makes the table it is usually asked of, `t_bit`: a bit string of 200 random bits in every row, as
-//! tags of documents are stored. A scan of it costs little per row (`count(*)`) or as much as one likes
-//! (`bitand(id, …)`).
+//! `load` creates its usual table, `t_bit`, with a bit string of 200 random bits per row, like stored
+//! document tags. The cost per row of a scan ranges from low (`count(*)`) to arbitrarily high (`bitand(id,
+//! …)`).
 
 use serde::Deserialize;
 
@@ -12,32 +12,33 @@ use super::{Client, Next, Pace, Role, Statement, Transaction};
 use crate::error::{Error, Result};
 use crate::random::Random;
 
-/// The name of the workload, of its only role and of its only statement.
+/// The name of the workload, its only role and its statement.
 pub const NAME: &str = "query";
 
 const TABLE: &str = "t_bit";
-/// The table's size does not limit the workers of its scans: the session's settings alone do.
+/// Set as `parallel_workers`, so that only the session's settings limit the number of workers, not the
+/// table's size.
 const MOST_WORKERS: u32 = 1024;
-/// What partitions are made by: a bit string itself has no hash function.
+/// The partition key. It is cast because type bit has no hash function.
 const KEY: &str = "substring(id FROM 1 FOR 64)::bigint";
 const BITS: u32 = 200;
 const BYTES: usize = BITS as usize / 8;
-/// What a file in COPY's binary format begins with: its signature, no flags, no extension of the header.
+/// The header of COPY's binary format: signature, no flags, no header extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// What it ends with: a row of -1 columns.
+/// The trailer of COPY's binary format: a column count of -1.
 const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 
 /// The options of the workload.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueryOptions {
-    /// What is executed.
+    /// The statement.
     pub sql: String,
-    /// Whether each execution is rolled back, as of a statement that writes.
+    /// Whether each execution is rolled back, for a statement that writes.
     pub rolled_back: bool,
     /// Rows of `t_bit`.
     pub rows: u64,
-    /// How many partitions it has, by hash of the first 64 bits; 0: it is one table.
+    /// Number of partitions of `t_bit`, by hash of the first 64 bits; 0: not partitioned.
     pub partitions: u64,
 }
 
@@ -51,10 +52,10 @@ impl Default for QueryOptions {
 impl QueryOptions {
     /// Arbitrary: 60 TB.
     const MAX_ROWS: u64 = 1_000_000_000_000;
-    /// Arbitrary: planning takes longer with each.
+    /// Arbitrary: planning time increases with each.
     const MAX_PARTITIONS: u64 = 1_000;
 
-    /// Refuses a statement that is empty, a table that has no row, and more partitions than anybody has.
+    /// Refuses an empty statement, and sizes out of range.
     pub fn check(&self) -> Result<()> {
         if self.sql.trim().is_empty() {
             return Err(Error::new(format!("option \"sql\" of workload \"{NAME}\" is empty"))
@@ -64,7 +65,7 @@ impl QueryOptions {
         within("partitions", self.partitions, 0, Self::MAX_PARTITIONS)
     }
 
-    /// The clients, which all do the same.
+    /// The clients, which are all alike.
     pub fn roles(&self, clients: u64, pace: Pace) -> Vec<Role> {
         let statement = Statement::prepared(NAME, self.sql.clone());
         let statements = if self.rolled_back {
@@ -81,7 +82,7 @@ impl QueryOptions {
         vec![Role { name: NAME, statements, clients, pace }]
     }
 
-    /// The table. Rows travel in binary, which is a sixth of their text.
+    /// The table. Rows are copied in binary format, a sixth of the size of text.
     pub fn data_set(&self, seed: u64) -> Vec<Table> {
         let last = self.rows - 1;
         let mut table = Table::new(TABLE, self.rows, move |row, out| {
@@ -100,7 +101,7 @@ impl QueryOptions {
         vec![table]
     }
 
-    /// The statements that make the table: an option of storage is a partition's own.
+    /// The statements that create the table. Storage parameters are set on each partition.
     fn create(&self) -> Vec<String> {
         let (table, count) = (format!("CREATE TABLE {TABLE}(id bit({BITS}))"), self.partitions);
         let option = format!("WITH (parallel_workers = {MOST_WORKERS})");
@@ -115,7 +116,7 @@ impl QueryOptions {
     }
 }
 
-/// Refuses a number that is not between two others.
+/// Refuses a number out of range.
 fn within(option: &str, value: u64, least: u64, most: u64) -> Result<()> {
     if (least..=most).contains(&value) {
         return Ok(());
@@ -124,7 +125,7 @@ fn within(option: &str, value: u64, least: u64, most: u64) -> Result<()> {
         .hint(format!("give a number from {least} to {most}")))
 }
 
-/// A row: one column, whose value is the number of its bits and the bits.
+/// Writes a row of one column: the number of bits, and the bits.
 fn write_row(random: &mut Random, out: &mut Vec<u8>) {
     const LENGTH: u32 = (size_of::<u32>() + BYTES) as u32;
     out.extend_from_slice(&1i16.to_be_bytes());
@@ -138,7 +139,7 @@ fn write_row(random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-/// A client: every transaction is the same, all statements in order.
+/// A client: every transaction executes all statements in order.
 #[derive(Clone, Copy)]
 struct Same {
     statements: usize,

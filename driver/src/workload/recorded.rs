@@ -1,4 +1,4 @@
-//! For tests: transactions of other programs, as a server logged them, to compare ours with.
+//! For tests: transactions of other programs, as logged by a server, for comparison.
 
 use std::collections::HashMap;
 
@@ -49,7 +49,7 @@ pub(super) fn next_transaction(role: &mut Role, client: usize) -> Vec<Recorded> 
     transaction.calls().iter().map(logged).collect()
 }
 
-/// The same with every number replaced: one of eleven digits by `D`, any other by `n`.
+/// The statements with every number replaced: one of eleven digits by `D`, any other by `n`.
 pub(super) fn masked(transaction: &[Recorded]) -> Vec<Recorded> {
     transaction.iter().cloned().map(mask_statement).collect()
 }
@@ -72,6 +72,6 @@ fn mask(text: &str) -> String {
         masked.push(if digits == 11 { 'D' } else { 'n' });
         rest = &rest[start + digits..];
     }
-    // The sign of an amount is as random as its digits.
+    // The sign of an amount is random, too.
     (masked + rest).replace("-n", "n")
 }

@@ -1,36 +1,37 @@
-//! A workload's prepared statements with parameters of some transactions, for whoever plans them beforehand.
+//! A workload's prepared statements with sample parameters, for planning them in advance.
 
 use serde::Serialize;
 
 use super::{Next, Role, Statement, StatementKind, Transaction};
 
-/// From how many transactions of a client parameters are usually taken. Arbitrary: every statement of sysbench's
-/// eight tables is met, and planning them all takes about a second.
+/// Default number of transactions per client to take parameters from. Arbitrary: it covers every statement of
+/// sysbench with eight tables, and planning them all takes about a second.
 pub const TRANSACTIONS: usize = 20;
 
-/// Statements, and how many transactions their calls are from.
+/// Statements with parameters, and the number of sampled transactions.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Sample {
-    /// Of one client of each role.
+    /// Number of transactions, from one client of each role.
     pub transactions: usize,
-    /// Those that were called, in the order of their declaration.
+    /// The called statements, in the order of their declaration.
     pub statements: Vec<SampledStatement>,
 }
 
-/// A prepared statement as the server gets it.
+/// A prepared statement as the server receives it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct SampledStatement {
-    /// What it is called in results.
+    /// Its name in results.
     pub name: &'static str,
     /// SQL with `$1`, `$2`, ….
     pub sql: String,
-    /// Types (oids) that are declared for its parameters; those that are missing are up to the server.
+    /// Declared parameter types (OIDs); the server infers missing ones.
     pub parameter_types: &'static [u32],
     /// The parameters of each call, as text or NULL.
     pub calls: Vec<Vec<Option<String>>>,
 }
 
-/// Takes the first transactions of every role's first client. A client that waits for an answer ends early.
+/// Takes the first transactions of every role's first client. Stops early at a client that waits for an
+/// answer.
 pub fn sample(roles: &mut [Role], limit: usize) -> Sample {
     let mut sample = Sample { transactions: 0, statements: Vec::new() };
     for role in roles {

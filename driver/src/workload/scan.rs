@@ -1,9 +1,10 @@
-//! Scans of tables and of ranges: what reading ahead is for. One statement per transaction, on sysbench's tables.
+//! Scans of tables and of ranges, which benefit from read-ahead. One statement per transaction, on sysbench's
+//! tables.
 //!
-//! Every transaction draws its table anew. With a few thousand pages per table a scan ends within a turn, and all
-//! tables together are as large as wanted. A range is one row in two hundred of its table where rows lie
-//! scattered, one in twenty where they lie together: the server then chooses the same plan whether it knows the
-//! range (custom plan) or not (generic plan).
+//! Every transaction draws a table. With a few thousand pages per table, a scan ends within a turn, while all
+//! tables together can have any size. A range is 1/200 of the table if its rows are scattered, 1/20 if they
+//! are contiguous: the server then chooses the same plan whether it knows the range (custom plan) or not
+//! (generic plan).
 
 use super::options::SysbenchOptions;
 use super::{Client, Next, Pace, Place, Role, Statement, Transaction};
@@ -16,25 +17,25 @@ const ROLE: &str = "main";
 /// A workload of this family.
 #[derive(Debug)]
 pub struct Scan {
-    /// What the workload is called.
+    /// The workload's name.
     pub name: &'static str,
-    /// The only statement; `#` is the table's number.
+    /// The statement; `#` is the table's number.
     sql: &'static str,
-    /// The part of a table's rows that a range has: one in so many. `None`: there are no parameters.
+    /// A range has 1/`one_in` of the table's rows. `None`: the statement has no parameters.
     one_in: Option<i64>,
 }
 
-/// All scans. The plans that they are named after are checked by pgdyno's tests.
+/// All scans. pgdyno's tests check that they use the plans they are named after.
 pub static SCANS: [Scan; 3] = [
-    // No index has both columns.
+    // No index covers both columns.
     Scan { name: "scan-sequential", sql: "SELECT sum(k - id) FROM sbtest#", one_in: None },
-    // `k` is random, so that every row of the range is on another page.
+    // `k` is random, so the rows of a range are on different pages.
     Scan {
         name: "scan-bitmap",
         sql: "SELECT sum(id) FROM sbtest# WHERE k BETWEEN $1 AND $2",
         one_in: Some(200),
     },
-    // Rows lie in the order of `id`.
+    // Rows are stored in the order of `id`.
     Scan {
         name: "scan-index",
         sql: "SELECT sum(k) FROM sbtest# WHERE id BETWEEN $1 AND $2",
@@ -42,18 +43,18 @@ pub static SCANS: [Scan; 3] = [
     },
 ];
 
-/// The scan of a workload's name.
+/// The scan with this workload name.
 pub fn find(name: &str) -> Option<&'static Scan> {
     SCANS.iter().find(|scan| scan.name == name)
 }
 
 impl Scan {
-    /// Refuses options that the tables cannot take.
+    /// Refuses sizes that the tables cannot hold.
     pub fn check(&self, options: &SysbenchOptions) -> Result<()> {
         options.check(self.name)
     }
 
-    /// The clients of this scan. `options` have passed `check`.
+    /// The clients of this scan. `options` must have passed `check`.
     pub fn roles(&'static self, options: &SysbenchOptions, clients: u64, seed: u64, pace: Pace) -> Vec<Role> {
         let statements = (1..=options.tables)
             .map(|table| Statement::prepared("scan", self.sql.replace('#', &table.to_string())))
@@ -69,7 +70,7 @@ impl Scan {
 struct ScanClient {
     tables: i64,
     rows: i64,
-    /// Rows of a range; `None`: there are no parameters.
+    /// Rows per range; `None`: the statement has no parameters.
     range: Option<i64>,
     random: Random,
 }

@@ -1,35 +1,36 @@
-//! A transaction, as a client wrote it: calls of statements with their parameters as text.
+//! A transaction as written by a client: calls of statements, with parameters as text.
 //!
-//! It owns its buffers, so that a client that makes a million transactions allocates for the first few only.
+//! It reuses its buffers: a client allocates memory only for its first few transactions.
 
 use std::ops::Range;
 
 use super::StatementId;
 use crate::protocol::answer::value_of;
 
-/// Where NULL is: in no text.
+/// The range of NULL: outside any text.
 const NULL: Range<usize> = usize::MAX..usize::MAX;
 
-/// A parameter that an earlier call's answer gives.
+/// A parameter taken from an earlier call's answer.
 struct Awaited {
     /// Index of the parameter.
     argument: usize,
-    /// Index of the call, and of the column of its first row.
+    /// Index of the call.
     call: usize,
+    /// Index of the column in its first row.
     column: usize,
 }
 
 /// One call of a statement.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Which statement.
+    /// The statement.
     pub statement: StatementId,
-    /// Whether the first column of its first row goes back to the client (`Client::receive`).
+    /// Whether the first column of its first row is passed to the client (`Client::receive`).
     pub wants_value: bool,
     arguments: Range<usize>,
 }
 
-/// A transaction: calls in order. Whether it begins with BEGIN is up to the workload.
+/// A transaction: calls in order. BEGIN, if any, is one of them.
 #[derive(Default)]
 pub struct Transaction {
     calls: Vec<Call>,
@@ -39,7 +40,7 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// Empties it and keeps its memory.
+    /// Clears the transaction and keeps its memory.
     pub fn clear(&mut self) {
         self.calls.clear();
         self.arguments.clear();
@@ -54,7 +55,7 @@ impl Transaction {
         self
     }
 
-    /// Adds a call whose first value goes back to the client.
+    /// Adds a call whose first value is passed to the client.
     pub fn call_for_value(&mut self, statement: StatementId) -> &mut Self {
         self.call(statement);
         if let Some(call) = self.calls.last_mut() {
@@ -68,7 +69,7 @@ impl Transaction {
         self.text(|text| text.extend_from_slice(itoa::Buffer::new().format(value).as_bytes()))
     }
 
-    /// Adds a parameter to the last call, or the whole text of an unprepared one; `write` appends it.
+    /// Adds a parameter to the last call, or the whole text of an unprepared statement; `write` appends it.
     pub fn text(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
         let start = self.text.len();
         write(&mut self.text);
@@ -88,16 +89,16 @@ impl Transaction {
         self
     }
 
-    /// Adds a parameter to the last call: what an earlier call returns in a column of its first row, as text.
-    /// Until that has arrived, and if there is none, it is NULL.
+    /// Adds a parameter to the last call: a column of the first row returned by an earlier call, as text. It
+    /// is NULL until that row arrives, and if there is none.
     pub fn returned(&mut self, call: usize, column: usize) -> &mut Self {
         self.null();
         self.awaited.push(Awaited { argument: self.arguments.len() - 1, call, column });
         self
     }
 
-    /// Gives a call's first row to the parameters that wait for it; an empty one if it has returned none. After
-    /// a transaction is tried again, the last one counts.
+    /// Sets the parameters taken from a call's first row; `row` is empty if it returned none. After a retry,
+    /// the last row counts.
     pub fn receive(&mut self, call: usize, row: &[u8]) {
         for one in self.awaited.iter().filter(|one| one.call == call) {
             let start = self.text.len();

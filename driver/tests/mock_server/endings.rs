@@ -34,7 +34,7 @@ fn a_server_that_never_answers_is_waited_for_as_long_as_the_job_permits() {
 
 /// For how long transactions were waited for that did not end.
 fn waited_s(text: &str) -> u64 {
-    let (_, rest) = text.split_once("transactions on mock were still under way ").expect(text);
+    let (_, rest) = text.split_once("transactions on mock were still running ").expect(text);
     rest.split_once(" s after its turn").expect(text).0.parse().unwrap()
 }
 
@@ -96,7 +96,7 @@ fn a_signal_ends_a_run_with_its_results_and_its_usual_status() {
         assert!(phase["arms"][0]["roles"][0]["transactions"].as_u64() > Some(0));
         let end = format!("{{\"event\":\"end\",\"interrupted_by\":\"SIG{name}\"}}\n");
         assert!(ended.out.ends_with(&end), "{}", ended.out);
-        assert_eq!(ended.err, format!("ended by SIG{name}: results are those until then\n"));
+        assert_eq!(ended.err, format!("terminated by SIG{name}: results cover the time until then\n"));
     }
 }
 
@@ -128,7 +128,7 @@ fn people_are_told_that_a_run_was_not_complete() {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     assert_eq!(program::wait(&mut child).code(), Some(130));
     let rest: Vec<String> = out.lines().map_while(Result::ok).collect();
-    assert!(rest.contains(&"not complete: ended by SIGINT".to_string()), "{rest:?}");
+    assert!(rest.contains(&"incomplete: terminated by SIGINT".to_string()), "{rest:?}");
 }
 
 #[test]
@@ -217,8 +217,8 @@ fn a_server_that_never_answers_fails_a_run_without_an_end() {
         let error = run_tpcb(&mock, &["-M", mode, "--answer-limit", "1"]).error();
         let message = error["message"].as_str().unwrap();
         assert!(message.starts_with("server (/"), "{error}");
-        assert!(message.ends_with(") has not answered for 1 s"), "{error}");
-        assert_eq!(error["detail"], "client 0 of role \"main\" waits");
+        assert!(message.ends_with(") did not answer within 1 s"), "{error}");
+        assert_eq!(error["detail"], "client 0 of role \"main\" is waiting");
     }
 }
 
@@ -238,15 +238,15 @@ fn a_socket_whose_queue_is_full_is_waited_for_as_long_as_connecting_may_take() {
     let error = run(&["run", "pgbench-select", &target, "--json"]).error();
     std::fs::remove_dir_all(&directory).unwrap();
     let message = error["message"].as_str().unwrap();
-    assert!(message.ends_with(": its queue of connections stayed full for 1 s"), "{error}");
-    assert_eq!(error["hint"], "the server accepts nobody: does it hang?");
+    assert!(message.ends_with(": its listen queue was full for 1 s"), "{error}");
+    assert_eq!(error["hint"], "the server accepts no connections: it may hang");
 }
 
 #[test]
 fn messages_without_end_are_no_answer_of_a_run() {
     let mock = reacting(Reaction::Endless(notices()));
     let error = run_tpcb(&mock, &["--answer-limit", "1"]).error();
-    assert!(error["message"].as_str().unwrap().ends_with(") has not answered for 1 s"), "{error}");
+    assert!(error["message"].as_str().unwrap().ends_with(") did not answer within 1 s"), "{error}");
 }
 
 #[test]

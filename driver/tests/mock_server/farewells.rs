@@ -43,7 +43,7 @@ fn pass_over(stream: &mut impl Read) -> io::Result<()> {
 
 fn assert_told(error: &Error) {
     assert_eq!(error.sqlstate.as_deref(), Some("57P01"), "{error}");
-    assert!(error.message.starts_with("could not talk to /"), "{error}");
+    assert!(error.message.starts_with("could not communicate with /"), "{error}");
     assert!(error.message.ends_with(": the mock says 57P01"), "{error}");
 }
 

@@ -97,5 +97,5 @@ fn a_database_that_somebody_else_has_taken_meanwhile_is_left_to_them() {
     let error = run_tpcb(&mock, &["--reconnect", "10"]).error();
     let message = error["message"].as_str().unwrap();
     assert!(message.starts_with("database \"shop\" on /"), "{error}");
-    assert!(message.ends_with(" is under load already"), "{error}");
+    assert!(message.ends_with(" is already under load"), "{error}");
 }

@@ -40,6 +40,6 @@ fn no_client_does_more_than_its_pauses_let_it() {
 fn pauses_and_a_rate_exclude_each_other() {
     let job = merged(job(&completing()), &json!({"think_times_s": [0.1], "rate": 10.0}));
     let error = Driver::serve(&job).end().error();
-    assert_eq!(error["message"], "think_times_s and rate exclude each other");
-    assert_eq!(error["hint"], "leave out one");
+    assert_eq!(error["message"], "think_times_s and rate are mutually exclusive");
+    assert_eq!(error["hint"], "omit one of them");
 }

@@ -69,7 +69,7 @@ fn tls_is_used_and_certificates_are_checked_as_sslmode_says() {
         ("127.0.0.1", "verify-full", "authority.crt", "not valid for name"),
     ] {
         let error = attempt(host, mode, authority).error();
-        let expected = format!("could not agree on TLS with {host}:{}", server.port);
+        let expected = format!("could not establish TLS with {host}:{}", server.port);
         assert_eq!(error["message"], expected, "{mode} {authority}");
         assert!(error["detail"].as_str().unwrap().contains(detail), "{error}");
     }
@@ -89,7 +89,7 @@ fn scram_is_bound_to_tls_if_that_is_required() {
     // The server compares the hash of its certificate with the one that it is told.
     assert_eq!(attempt("sslmode=require channel_binding=require require_auth=scram-sha-256"), Ok(()));
     assert_eq!(attempt("sslmode=require channel_binding=disable"), Ok(()));
-    let refused = "the server asks for authentication by scram-sha-256";
+    let refused = "the server requests authentication method scram-sha-256";
     assert_eq!(attempt("sslmode=require require_auth=none"), Err(refused.to_string()));
 }
 

@@ -32,7 +32,7 @@ fn a_restart_is_survived_if_that_is_allowed_and_told_if_it_is_not() {
         driver.await_transactions();
     }
     let second = run(&["run", "pgbench-tpcb", &target, "--json"]).error();
-    assert!(second["message"].as_str().unwrap().ends_with(" is under load already"), "{second}");
+    assert!(second["message"].as_str().unwrap().ends_with(" is already under load"), "{second}");
     driver.close_input();
     let ended = driver.end();
     let sum = |name: &str| -> u64 {

@@ -102,7 +102,7 @@ fn two_drivers_on_one_database_are_one_too_many() {
     first.event("ready");
     let error = run(&["run", "pgbench-select", &target, "--json"]).error();
     assert!(error["message"].as_str().unwrap().starts_with("database \"shared\" on /"), "{error}");
-    assert!(error["message"].as_str().unwrap().ends_with(" is under load already"), "{error}");
+    assert!(error["message"].as_str().unwrap().ends_with(" is already under load"), "{error}");
     first.close_input();
     assert_eq!(first.end().status, Some(0));
     assert_eq!(run(&["run", "pgbench-select", &target, "--json", "-t1"]).role(0)["transactions"], 1);
@@ -117,7 +117,7 @@ fn drivers_for_parts_of_a_load_are_on_one_database_and_nobody_else_is() {
     first.event("ready");
     second.event("ready");
     let error = run(&["run", "pgbench-select", &target, "--json"]).error();
-    assert!(error["message"].as_str().unwrap().ends_with(" is under load already"), "{error}");
+    assert!(error["message"].as_str().unwrap().ends_with(" is already under load"), "{error}");
     first.close_input();
     second.close_input();
     assert_eq!((first.end().status, second.end().status), (Some(0), Some(0)));

@@ -27,7 +27,7 @@ fn a_step_whose_tables_are_missing_or_of_another_schema_names_the_step_that_make
             let error = run_step(step, &target);
             assert_eq!(error["sqlstate"], sqlstate, "{step}: {error}");
             let hint = "load the workload's tables first: pgdyno-driver load WORKLOAD TARGET; the Insert \
-                        Benchmark's are made by its first step, insert-benchmark-l.i0";
+                        Benchmark's first step, insert-benchmark-l.i0, creates its own";
             assert_eq!(error["hint"], hint, "{step}");
         }
     }
@@ -65,7 +65,7 @@ fn whoever_asks_for_an_end_does_not_wait_for_an_index_build_and_leaves_none_behi
             driver.close_input();
         }
         let ended = driver.end();
-        let expected = "the run was ended before the work after its clients was done";
+        let expected = "the run was stopped before its post-run statements were complete";
         assert_eq!(ended.status, Some(if by_signal { 143 } else { 1 }), "{}", ended.err);
         assert!(ended.err.contains(expected), "{}", ended.err);
         await_builds(&target, "0");

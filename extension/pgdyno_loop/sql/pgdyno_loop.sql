@@ -2,7 +2,7 @@ CREATE EXTENSION pgdyno_loop;
 CREATE TABLE pgbench_accounts (aid integer PRIMARY KEY, abalance integer NOT NULL);
 INSERT INTO pgbench_accounts SELECT aid, 0 FROM generate_series(1, 1000) AS aid;
 
--- as many executions as asked for, as many rows as they return
+-- n executions, and the rows they return
 SELECT executions, rows, elapsed_ms > 0 AS took_time, cpu_ms >= 0 AS took_cpu
 FROM exec_query_in_loop('SELECT 1', 100);
 SELECT executions, rows FROM exec_query_in_loop('SELECT aid FROM pgbench_accounts WHERE aid <= $1', 10, 3);
@@ -13,7 +13,7 @@ SELECT executions, rows FROM exec_aggregate_in_loop(5);
 SELECT executions, rows FROM exec_aggregate_in_loop_plpgsql(5);
 SELECT executions, rows FROM empty_loop(1000);
 
--- a range is drawn from anew each time, evenly, within its bounds
+-- each execution draws a new value from a range, uniformly, within its bounds
 CREATE TABLE drawn (small integer, large bigint, same text);
 SELECT executions FROM exec_query_in_loop('INSERT INTO drawn VALUES ($1, $2, $3)', 10000,
                                           int4range(1, 10, '[]'), int8range(-5000000000, 5000000000), 'x');
@@ -38,7 +38,7 @@ SELECT executions, rows FROM exec_query_in_loop(
 SELECT sum(abalance) FROM pgbench_accounts;
 SELECT executions, rows FROM exec_query_in_loop('SELECT 1 WHERE $1::integer IS NULL', 5, NULL::integer);
 
--- what is refused
+-- invalid calls
 SELECT exec_query_in_loop('SELECT 1', -1);
 SELECT exec_query_in_loop('SELECT 1; SELECT 2', 1);
 SELECT exec_query_in_loop('', 1);
@@ -65,7 +65,7 @@ RESET ROLE;
 REVOKE EXECUTE ON FUNCTION empty_loop(bigint) FROM regress_loop_nobody;
 DROP ROLE regress_loop_nobody;
 
--- a loop ends when it is told to, in a query or between two
+-- a loop is canceled during a query or between two
 \set SHOW_CONTEXT never
 SET statement_timeout = '50ms';
 SELECT empty_loop(9000000000000);

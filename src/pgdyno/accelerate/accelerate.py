@@ -1,9 +1,9 @@
 """Inspect, plan, measure the whole plan against the baseline, and decide.
 
-facts      a server of the user's kind on the workloads' data, and what its host has
+facts      a server with the user's configuration on the workloads' data, and the resources of its host
 plan       plan/levers/ on those facts; checked against the live server, with a memory proof
-measure    baseline and plan side by side, as many rounds as the budget holds, or the first few if they
-           settle it. The plan, and the part of it to be applied, are decided each by itself: none is chosen
+measure    baseline and plan side by side, for as many rounds as the budget allows, or only the first few if
+           those decide. The plan and the part of it to apply get separate decisions: neither is selected
            by the figures that prove it
 decide     measure/decisions/plan_decision.py: one state, in a sentence
 """
@@ -17,15 +17,15 @@ from dataclasses import replace
 from functools import partial
 
 from pgdyno.accelerate.arms import Attributed, arms_of
-from pgdyno.accelerate.usual_load import time_at_load_s, with_latencies_at_load
 from pgdyno.accelerate.build_advice import build_advice
+from pgdyno.accelerate.latencies_at_load import time_at_load_s, with_latencies_at_load
 from pgdyno.accelerate.planning import Planned, inspect_scratch, plan_for
 from pgdyno.accelerate.profiled_plan import profiled_plan
 from pgdyno.accelerate.request import AccelerateRequest, Acceleration
 from pgdyno.apply.runs.host_run import host_target
 from pgdyno.base.ports import Progress
 from pgdyno.builds.built_servers import builds_to_choose
-from pgdyno.host.awake import idling_files
+from pgdyno.host.cpu_idling import idling_files
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.plan_decision import FUTILE, LOOK_ERROR, decide_plan, is_futile, pays_at_look
 from pgdyno.measure.decisions.plan_outcome import outcomes_of
@@ -48,10 +48,10 @@ from pgdyno.postgres.server import Server
 
 
 def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
-    """Measure whether the plan for a server pays, on scratch servers. Nothing outside them is changed.
+    """Measure on scratch servers whether the plan for a server pays. Nothing outside them is changed.
 
-    Raises: MemoryProofError and SettingError from planning; ServerError if the plan changes a machine that
-    has no id; whatever measuring raises.
+    Raises: MemoryProofError and SettingError from planning; ServerError if the plan changes a machine
+    without a machine id; all errors of measuring.
     """
     at_load_s = time_at_load_s(request.conditions, request.budget_s, request.servers_at_most)
     deadline = time.monotonic() + request.budget_s - at_load_s
@@ -62,7 +62,7 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
         subject, plan = request.subject, request.plan
     planned = plan_for(subject, request.base, request.conditions, plan)
     if planned.plan.host_changes:
-        host_target()  # their receipts name the machine: said before minutes of profiling if it has no id
+        host_target()  # receipts need the machine id: fail before minutes of profiling if there is none
     as_booted = request.conditions.as_booted or _why_as_booted(request, planned.plan)
     profiled = profiled_plan(request, planned.plan, as_booted, progress)
     planned = replace(planned, plan=profiled.plan)
@@ -73,9 +73,9 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
         is_resumable=False,
         as_booted=as_booted,
     )
-    asked = replace(request, conditions=conditions, notes=(*request.notes, *profiled.notes))
-    study = _study(asked, planned, profiled.gains)
-    # The worth of parts takes more rounds than a decision.
+    profiled_request = replace(request, conditions=conditions, notes=(*request.notes, *profiled.notes))
+    study = _study(profiled_request, planned, profiled.gains)
+    # Estimating the gain of each part takes more rounds than a decision: no early look then.
     terms = replace(request.terms(planned.plan), looks=1 if request.attribute else 2)
     if not request.attribute:
         conditions = replace(conditions, look=partial(_is_settled, terms=terms))
@@ -85,24 +85,24 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
     decision = decide_plan(experiment, PLAN, terms)
     if at_load_s and decision.state not in FUTILE:
         experiment = with_latencies_at_load(experiment, conditions, progress, measure)
-    if request.subject is not None:  # a running server is not moved to another build by a plan
+    if request.subject is not None:  # a plan does not switch a running server to another build
         return Acceleration(planned.plan, decision, experiment)
     advice = build_advice(request.conditions, plan.layers, planned.plan)
     return Acceleration(planned.plan, decision, experiment, advice)
 
 
 def _why_as_booted(request: AccelerateRequest, plan: Plan) -> str:
-    """Return why idle CPUs are left as they are; nothing if they are kept awake for both servers.
+    """Return why CPU idling is left unchanged; empty if CPUs are kept awake for both servers.
 
-    What decides about somebody's server is measured as its machine will be left.
+    A decision about a running server is based on CPU idling as it will be after the plan is applied.
     """
     if request.subject is None or idling_files(plan.values):
         return ""
-    return "the plan leaves it to the machine how its CPUs idle"
+    return "the plan does not change CPU idling"
 
 
 def _is_settled(experiment: Experiment, terms: Terms) -> bool:
-    """Whether the part to be applied is not worth going on with, or both it and the plan are decided."""
+    """Whether measuring can stop: the part to apply is futile, or it and the plan are both decided."""
     applied = applied_of([one.name for one in experiment.variants])
     outcomes = {name: outcomes_of(experiment, name, LOOK_ERROR) for name in (applied, PLAN)}
     futile = {name for name, of_plan in outcomes.items() if is_futile(of_plan, terms)}
@@ -140,13 +140,11 @@ def _study(request: AccelerateRequest, planned: Planned, gains: Mapping[str, flo
 
 
 def _no_time(conditions: Conditions) -> str:
-    """Say why there is no time for a third server; nothing if there is."""
+    """Return why there is no time for a third server; empty if there is."""
     three = time_needed(tuple(conditions.workloads.values()), conditions.design, 3, ())
     if conditions.budget_s is None or three.measuring_s <= conditions.budget_s:
         return ""
-    return (
-        f"three servers take about {math.ceil(three.least_s / 60)} minutes, not counting the loading of data"
-    )
+    return f"three servers take about {math.ceil(three.least_s / 60)} minutes, without the time to load data"
 
 
 def _memory(server: Server, conditions: Conditions) -> Memory:

@@ -1,7 +1,8 @@
 """Servers that ``accelerate`` compares: baseline, plan, plan without parts.
 
-The plan without what pgdyno never applies stands beside the whole wherever there is room: many applications
-gain nothing from that part. With ``--attribute`` every layer, or every lever, is left out and taken alone.
+If memory and time allow, the plan is also measured without the settings that pgdyno never applies: many
+applications gain nothing from these. With ``--attribute`` each layer, or each lever, is measured alone and
+left out.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pgdyno.plan.engine.sharing import Memory, side_by_side, with_smaller_buffer
 
 @dataclass(frozen=True)
 class Attributed:
-    """A request to take the plan apart: the kind of parts, and the most that each lever could bring."""
+    """A request to measure parts of the plan: the kind of parts, and the largest possible gain per lever."""
 
     kind: Attribute
     worth: Mapping[str, float] = field(default_factory=dict)
@@ -27,7 +28,7 @@ class Attributed:
 
 @dataclass(frozen=True)
 class Arms:
-    """The variants to measure, with notes for the reader of the figures."""
+    """The variants to measure, with notes for the report."""
 
     variants: tuple[Variant, ...]
     notes: tuple[str, ...]
@@ -38,9 +39,9 @@ def arms_of(
 ) -> Arms:
     """Return the baseline, the plan, and the plan without each part to leave out.
 
-    Where the plan taken apart does not fit into memory beside the whole, all servers have smaller
-    shared_buffers. Otherwise two servers are measured rather than that, and also where ``no_time`` says why
-    there is no time for three.
+    With ``attributed``, all servers get smaller shared_buffers if they do not fit into memory together.
+    Without it, the third server is dropped instead; also if ``no_time`` gives a reason why there is no time
+    for three.
     """
     whole = _variant(base, PLAN, plan)
     applied = _without_per_application(base, plan)
@@ -92,24 +93,24 @@ def _without_per_application(base: Variant, plan: Plan) -> list[Variant]:
 
 
 def _fitting(wanted: Sequence[Variant], memory: Memory) -> tuple[tuple[Variant, ...], tuple[str, ...]]:
-    """Return the variants with as much of shared_buffers as fits, and a note if that is less."""
+    """Return the variants with as much of shared_buffers as fits, and a note if that is less than planned."""
     plan = wanted[1]
     fitting = with_smaller_buffers(wanted, plan, memory)
     return fitting, note_on_buffers(plan, fitting[wanted.index(plan)], len(wanted), memory)
 
 
 def note_on_buffers(whole: Variant, had: Variant, servers: int, memory: Memory) -> tuple[str, ...]:
-    """Say that a variant has less of shared_buffers so that servers fit beside each other; else nothing."""
+    """Return a note if shared_buffers were reduced to fit all servers into memory; else nothing."""
     planned_bytes, had_bytes = memory.buffers_of(whole), memory.buffers_of(had)
     if had_bytes == planned_bytes:
         return ()
     note = (
         f"shared_buffers were {had_bytes >> 20} MB instead of the {whole.name}'s {planned_bytes >> 20} MB, "
-        f"so that {servers} servers fit into memory beside each other; the data, "
+        f"so that {servers} servers fit into memory together; the data, "
         f"{memory.data_bytes >> 20} MB, fits into either"
     )
     return (note,)
 
 
 def _no_memory(wanted: Sequence[Variant], memory: Memory) -> str:
-    return "" if memory.holds(wanted) else "three servers do not fit into memory beside each other"
+    return "" if memory.holds(wanted) else "three servers do not fit into memory together"

@@ -2,8 +2,8 @@
 
 The plan is measured on copies, or in place if allowed.
 
-By default the running server is looked at, never loaded. It is changed only if the plan is proven to pay,
-and restarted only if its owner allows that. Whatever would keep the plan from being applied is found before
+By default the running server is only inspected, never loaded. It is changed only if the plan is proven to
+pay, and restarted only if its owner allows that. Obstacles to applying the plan are detected before
 anything is measured.
 """
 
@@ -39,8 +39,8 @@ from pgdyno.plan.inspection.start_check import StartCheck
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.server import ConfigurationManager, Server
 
-_AWAY_S = 5.0  # a guess at a stop and a start; measured on idle machines: below 2 s
-_WRITTEN_BYTES_PER_S = 200e6  # a guess at how fast a checkpoint writes
+_AWAY_S = 5.0  # assumed time of a stop and a start; measured on idle machines: below 2 s
+_WRITTEN_BYTES_PER_S = 200e6  # assumed write rate of a checkpoint
 _FORMATS = {
     "Patroni": "patroni",
     "CloudNativePG": "cnpg",
@@ -48,17 +48,17 @@ _FORMATS = {
     "Azure Database for PostgreSQL": "azure",
     "Google Cloud SQL": "cloudsql",
 }
-"""In which format a plan is handed to who manages a configuration; to all others as a file of settings."""
+"""Format of the plan for each configuration manager; others get a file of settings."""
 
 
 @dataclass(frozen=True)
 class Permissions:
-    """Permissions of a running server's owner.
+    """Permissions given by a running server's owner.
 
     ``is_standby_order_kept`` is the owner's statement, see apply.
 
-    ``any_workload``: the plan may be applied although the workload that it pays on is not the server's.
-    ``watch``: it may be tried, at this pace, although its tail of latency is unknown.
+    ``any_workload``: the plan may be applied even if it pays on a workload that is not the server's own.
+    ``watch``: a plan with unknown tail latency may be tried, at this pace; None: it may not.
     """
 
     load: bool = False
@@ -74,8 +74,8 @@ class AttachedAcceleration:
 
     ``not_applied`` is the reason if nothing was applied.
 
-    ``watched`` is what the server's own traffic showed, if it was asked for and the tail was unknown.
-    ``handed_over`` is the plan as whoever manages the server's configuration writes it; empty: nobody does.
+    ``watched`` is the result of observing the server's own traffic, if that was requested and the tail
+    latency was unknown. ``handed_over`` is the plan in the format of the configuration manager; empty: none.
     """
 
     acceleration: Acceleration
@@ -91,23 +91,23 @@ def accelerate_attached(
     access: ServerAccess,
     progress: Progress,
     permissions: Permissions,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> AttachedAcceleration:
     """Measure, and apply the plan if it pays and its restart is allowed.
 
-    ``say`` is told what applying takes, before measuring and again before the change. A configuration that
-    somebody else manages is not changed: the plan is written down for them. A plan that is faster and whose
-    tail is unknown is applied as well if it may be watched.
+    ``report`` receives sentences on restarts, memory and owners, before measuring and before the change.
+    A configuration managed by another tool is not changed: the plan is returned in that tool's format. A
+    faster plan with unknown tail latency is also applied if watching is permitted.
     Raises: what ``accelerate``, ``apply_plan`` and watching raise.
     """
     if permissions.watch is not None:
         require_counted(access)
     server = attached.subject.server
-    if permissions.load:  # in trials, which measure what turns do not
+    if permissions.load:  # whole trials can also measure host-wide changes, interleaved servers cannot
         request = replace(request, plan=replace(request.plan, with_unmeasured=True))
     planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
     for sentence in before_applying(planned.plan, server):
-        say(sentence)
+        report(sentence)
     manager = manager_of(server)
     if manager is None or permissions.load:
         _check_that_it_could_be_applied(planned.plan, access, permissions)
@@ -122,7 +122,7 @@ def accelerate_attached(
         )
     else:
         done = accelerate(request, progress)
-    return conclude(attached, done, access, progress, permissions, say)
+    return conclude(attached, done, access, progress, permissions, report)
 
 
 def conclude(
@@ -131,9 +131,9 @@ def conclude(
     access: ServerAccess,
     progress: Progress,
     permissions: Permissions,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> AttachedAcceleration:
-    """Apply the measured plan, hand it to the configuration's manager, or return the reason for neither.
+    """Apply the measured plan, format it for the configuration manager, or return the reason for neither.
 
     Raises: what ``apply_plan`` and watching raise.
     """
@@ -145,7 +145,7 @@ def conclude(
         written = for_manager(manager, done.plan, server) if manager is not None and is_handed_over else ""
         return AttachedAcceleration(done, None, reason, handed_over=written)
     for sentence in before_applying(done.plan, server):
-        say(sentence)
+        report(sentence)
     if permissions.watch is not None and not done.decision.pays:
         return _watched(attached, done, access, progress, permissions, permissions.watch)
     progress.step(f"applying the plan to {attached.target}")
@@ -161,12 +161,12 @@ def _watched(
     permissions: Permissions,
     pace: Pace,
 ) -> AttachedAcceleration:
-    """Apply a plan whose tail is unknown under the eyes of the server's own traffic."""
+    """Apply a plan with unknown tail latency while the server's own traffic is observed."""
     plan, base = done.plan, attached.base
     request = _apply_request(plan, permissions, StartCheck(attached.installation, workspace()))
     switch = Switch(access, base, plan, permissions.restart, permissions.is_standby_order_kept)
     variant = replace(base, name=PLAN, settings={**base.settings, **plan.values})
-    preview_apply(access, request)  # tries the start, which a switch does not
+    preview_apply(access, request)  # checks that the server starts with the plan; a switch does not
     if plan.needs_restart:
         seen = watch_after(access, partial(switch.to, variant), progress, pace)
     else:
@@ -195,69 +195,69 @@ def _check_that_it_could_be_applied(plan: Plan, access: ServerAccess, permission
     preview_apply(access, _apply_request(plan, permissions))
 
 
-def _reason_of_the_answer(state: PlanState, permissions: Permissions) -> str | None:
-    is_to_be_watched = state is PlanState.TAIL_UNKNOWN and permissions.watch is not None
-    if state is PlanState.PAYS or is_to_be_watched:
+def _reason_by_decision(state: PlanState, permissions: Permissions) -> str | None:
+    is_watched = state is PlanState.TAIL_UNKNOWN and permissions.watch is not None
+    if state is PlanState.PAYS or is_watched:
         return None
     way = "; --tail watch tries it on the server" if state is PlanState.TAIL_UNKNOWN else ""
-    return f'it is applied only if it pays, and the answer is "{state}"{way}'
+    return f'it is applied only if it pays, and the decision is "{state}"{way}'
 
 
 def _measured_on(experiment: Experiment) -> str:
-    """Name the workloads, and how far they stand for the server's own work."""
+    """Return the workloads, and how closely they resemble the server's own workload."""
     workloads, likenesses = " and ".join(experiment.workloads), experiment.likenesses
     if likenesses.keys() != set(experiment.workloads):
-        return f"{workloads}, which is not this server's own work"
+        return f"{workloads}, which is not this server's own workload"
     least = min(one.least for one in likenesses.values())
-    how = "a replay" if least >= LEAST_LIKENESS else "something like a replay"
-    return f"{workloads}, {how} of captured work (likeness {least:.2f})"
+    how = "a replay" if least >= LEAST_LIKENESS else "an approximate replay"
+    return f"{workloads}, {how} of the captured workload (likeness {least:.2f})"
 
 
 def _reason_not_to_apply(
     done: Acceleration, permissions: Permissions, manager: ConfigurationManager | None = None
 ) -> str | None:
-    if (reason := _reason_of_the_answer(done.decision.state, permissions)) is not None:
+    if (reason := _reason_by_decision(done.decision.state, permissions)) is not None:
         return reason
     if not done.plan.lines:
-        return "there is nothing to change"
+        return "nothing needs to be changed"
     if manager is not None:
-        return f"{manager.name} manages the configuration of this server; the plan is below, as it takes it"
+        return f"{manager.name} manages the configuration of this server; the plan is below, in its format"
     if not permissions.any_workload:
         gain = "pays" if done.decision.pays else "is faster"
         return f"it {gain} on {_measured_on(done.experiment)}; add --yes, or run pgdyno apply"
     if done.plan.needs_restart and not permissions.restart:
         return (
-            "it takes one restart, which was not allowed; run pgdyno apply with --allow-restart, or "
-            "accelerate with it"
+            "it needs a restart, which was not allowed; add --allow-restart to pgdyno apply or pgdyno "
+            "accelerate"
         )
     return None
 
 
 def before_applying(plan: Plan, server: Server) -> tuple[str, ...]:
-    """Return a sentence each on restarts, on memory here and on standbys, and on who owns the settings."""
+    """Return sentences on restarts, on memory here and on standbys, and on owners of settings."""
     if not plan.lines:
         return ()
     return (_restart(plan, server), _memory(plan, server), *_owners(plan, server))
 
 
 def manager_of(server: Server) -> ConfigurationManager | None:
-    """Return who manages a server's configuration instead of its files; None if nobody is known to."""
+    """Return the tool that manages a server's configuration; None if no such tool is known."""
     return next(iter(server.managers), None)
 
 
 def for_manager(manager: ConfigurationManager, plan: Plan, server: Server) -> str:
-    """Return the plan as the manager's users write it down."""
+    """Return the plan in the manager's format."""
     return formats.load(_FORMATS.get(manager.name, "conf")).render(plan, server)
 
 
 def _restart(plan: Plan, server: Server) -> str:
     if not plan.needs_restart:
-        return "Applying the plan takes a reload and no restart."
+        return "Applying the plan takes a reload, no restart."
     dirty_bytes = EffectiveSettings(server).size_bytes("shared_buffers")
     longest_s = _AWAY_S + dirty_bytes / _WRITTEN_BYTES_PER_S
     return (
-        f"Applying the plan takes one restart: about {_AWAY_S:.0f} s without the server, and up to "
-        f"{longest_s:.0f} s if all of its shared_buffers ({numbers.size(dirty_bytes)}) have to be written "
+        f"Applying the plan takes one restart: about {_AWAY_S:.0f} s of downtime, up to "
+        f"{longest_s:.0f} s if all of its shared_buffers ({numbers.size(dirty_bytes)}) must be written "
         "first. Both are estimates."
     )
 
@@ -265,7 +265,7 @@ def _restart(plan: Plan, server: Server) -> str:
 def _memory(plan: Plan, server: Server) -> str:
     proof = plan.memory_proof
     if proof is None:
-        return f"Memory: the limit is not known, so nothing is proven. {_standbys(server)}"
+        return f"Memory: the limit is unknown, so the plan is not proven to fit. {_standbys(server)}"
     total, limit = numbers.size(proof.total_bytes), numbers.size(proof.limit_bytes)
     return f"Memory: at worst {total} of {limit} on this server. {_standbys(server)}"
 
@@ -273,13 +273,13 @@ def _memory(plan: Plan, server: Server) -> str:
 def _standbys(server: Server) -> str:
     standbys = server.standbys.value
     if isinstance(standbys, Unknown):
-        return f"Whether it has standbys is not known: {standbys.reason}."
+        return f"It is unknown whether it has standbys: {standbys.reason}."
     if not standbys:
         return "It has no standbys."
     count = len(standbys)
     return (
-        f"It has {count} standby{'' if count == 1 else 's'}, which the plan does not reach: given the same "
-        f"settings, {'it takes' if count == 1 else 'each takes'} as much."
+        f"It has {count} standby{'' if count == 1 else 's'}, which the plan does not change: with the same "
+        f"settings, {'it needs' if count == 1 else 'each needs'} as much memory."
     )
 
 
@@ -288,7 +288,7 @@ def _owners(plan: Plan, server: Server) -> Iterator[str]:
     if manager is not None:
         yield (
             f"{manager.name} manages this configuration ({manager.evidence}): nothing is applied, and the "
-            f"plan is written down for it ({manager.how_to_change})."
+            f"plan is printed in its format ({manager.how_to_change})."
         )
         return
     for name in plan.settings:

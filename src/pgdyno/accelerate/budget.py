@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pgdyno.accelerate.usual_load import SHARE, time_at_load_s
 from pgdyno.accelerate.in_place import loaded_time
+from pgdyno.accelerate.latencies_at_load import SHARE, time_at_load_s
 from pgdyno.accelerate.request import AccelerateRequest
 from pgdyno.base import numbers
 from pgdyno.base.errors import UsageError
@@ -29,7 +29,7 @@ def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
 
     ``is_loaded``: the running server itself is measured.
 
-    Raises: UsageError if it holds fewer rounds than a verdict takes, with the budget that would do.
+    Raises: UsageError with the budget needed, if this one is too small for a verdict.
     """
     whole = loaded_time(request) if is_loaded else _time(request, arms=2)
     _require(request, whole, "a verdict")
@@ -39,52 +39,52 @@ def what_fits(request: AccelerateRequest, *, is_loaded: bool = False) -> str:
     budget = numbers.duration(request.budget_s)
     at_load_s = 0.0 if is_loaded else _time_at_load_s(request)
     left_s = request.budget_s - at_load_s
-    besides = f", and latencies at {numbers.share(SHARE)} of the throughput found" if at_load_s else ""
+    at_load = f", and latencies at {numbers.share(SHARE)} of the measured throughput" if at_load_s else ""
     sooner = "" if is_loaded or request.attribute else f", or {whole.least_rounds} if those already decide"
-    fits = f"up to {budget}: about {whole.rounds_within(left_s)} rounds{sooner}{besides}"
+    fits = f"up to {budget}: about {whole.rounds_within(left_s)} rounds{sooner}{at_load}"
     parts = 0 if is_loaded else _parts(request)
     if parts < 2:
         return fits
     apart = _time(request, arms + 2 * parts, stretch_s=0.0)
     if request.attribute is not None:
         kind = request.attribute.value
-        _require(request, apart, f"the worth of {kind}", " or leave out --attribute")
+        _require(request, apart, f"verdicts on single {kind}", " or leave out --attribute")
         rounds = apart.rounds_within(left_s)
         each = f"up to {parts} {kind} alone and left out"
-        return f"{budget}: the whole plan, and {each}, about {rounds} rounds{besides}"
+        return f"{budget}: the whole plan, and {each}, about {rounds} rounds{at_load}"
     if apart.least_s <= request.budget_s:
-        return f"{fits}; each layer apart (--attribute) fits, too"
-    return f"{fits}; each layer apart (--attribute) takes {_minutes(apart)} min"
+        return f"{fits}; measuring each layer separately (--attribute) also fits"
+    return f"{fits}; measuring each layer separately (--attribute) takes {_least_minutes(apart)} min"
 
 
 def _require(request: AccelerateRequest, needed: TimeNeeded, what: str, otherwise: str = "") -> None:
     if request.budget_s >= needed.least_s:
         return
     alone = (
-        f", and {numbers.duration(needed.stretches_s)} in which servers run one at a time"
+        f", and {numbers.duration(needed.stretches_s)} for running servers one at a time"
         if needed.stretches_s
         else ""
     )
+    enough = f"--budget {_least_minutes(needed)}m"
     raise UsageError(
         f"a budget of {numbers.duration(request.budget_s)} is too small for {what}",
         detail=f"it takes {needed.least_rounds} rounds of about {numbers.duration(round(needed.round_s))}, "
-        f"after about {numbers.duration(round(needed.preparation_s))} to get ready{alone}; these are "
+        f"after about {numbers.duration(round(needed.preparation_s))} of preparation{alone}; these are "
         "estimates",
-        hint=f"--budget {_minutes(needed)}m,{otherwise}" if otherwise else f"--budget {_minutes(needed)}m",
+        hint=f"{enough},{otherwise}" if otherwise else enough,
     )
 
 
-def _minutes(needed: TimeNeeded) -> int:
-    """Return the smallest budget that does, in whole minutes."""
+def _least_minutes(needed: TimeNeeded) -> int:
     return math.ceil(needed.least_s / 60)
 
 
 def _time(request: AccelerateRequest, arms: int, stretch_s: float | None = None) -> TimeNeeded:
-    """Return the time that ``arms`` servers take; ``stretch_s`` None: the design's own."""
+    """Return the time that ``arms`` servers take; ``stretch_s`` None: the design's."""
     workloads = tuple(request.conditions.workloads.values())
     design = for_arms(arms, request.conditions.design)
     design = design if stretch_s is None else replace(design, stretch_s=stretch_s)
-    return time_needed(workloads, design, arms, _to_load(request))
+    return time_needed(workloads, design, arms, _data_sets_to_load(request))
 
 
 def _time_at_load_s(request: AccelerateRequest) -> float:
@@ -92,18 +92,17 @@ def _time_at_load_s(request: AccelerateRequest) -> float:
 
 
 def _parts(request: AccelerateRequest) -> int:
-    """Return the number of parts that the plan can be taken apart into; of layers if nothing was asked."""
+    """Return the largest number of parts of the plan; of layers without ``--attribute``."""
     return MOST_PARTS if request.attribute is Attribute.LEVERS else len(_layers(request))
 
 
 def _layers(request: AccelerateRequest) -> Sequence[Layer]:
-    """Return the layers that the plan can have: it may turn out to have fewer."""
+    """Return the layers that the plan may have; it can turn out to have fewer."""
     has_builds = request.subject is None and bool(builds_to_choose(request.conditions))
     return [layer for layer in request.plan.layers if layer is not Layer.COMPILER or has_builds]
 
 
-def _to_load(request: AccelerateRequest) -> Sequence[DataSet]:
-    """Return the data sets that are not loaded yet."""
+def _data_sets_to_load(request: AccelerateRequest) -> Sequence[DataSet]:
     installation = request.conditions.installation
     data_sets = {one.data_set.key: one.data_set for one in request.conditions.workloads.values()}
     if installation is None:

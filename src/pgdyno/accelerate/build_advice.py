@@ -1,4 +1,4 @@
-"""The builds that a plan may choose, and advice to make one."""
+"""The builds that a plan may choose, and the advice to make one."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.local_machine import workspace
 
 BUILD_MINUTES = 20
-"""How long a first build takes; measured: 17 to 27 minutes on two cores, docs/guides/build.md."""
+"""Duration of a first build; measured: 17 to 27 minutes on two cores, docs/guides/build.md."""
 BUILD_GAIN = 0.30
-"""About what it gained; measured: +27 … +46 %, docs/guides/build.md."""
-_GOES_ON = "finished stages are kept: the same command resumes at the interrupted stage"
+"""Typical gain; measured: +27 … +46 %, docs/guides/build.md."""
+_RESUME_HINT = "finished stages are kept: the same command resumes at the interrupted stage"
 
 
 @dataclass(frozen=True)
 class BuildAdvice:
-    """The gain of another build for a plan.
+    """The expected gain of another build.
 
-    ``missing`` lists the prerequisites that this host lacks for one; empty: none.
+    ``missing`` lists the prerequisites that this host lacks for it; empty: none.
     """
 
     command: str
@@ -44,20 +44,20 @@ class BuildAdvice:
         """A sentence on a build's gain, with its duration and command or missing packages."""
         gain = f"about {numbers.change(1 + self.gain, 0)} (docs/guides/build.md)"
         if self.missing:
-            return f"A profile-guided build could bring {gain}; it cannot be made here yet: {self.missing}."
+            return f"A profile-guided build could gain {gain}; it cannot be made here yet: {self.missing}."
         return (
-            f"A profile-guided build takes about {self.minutes} more minutes, for {gain}: {self.command}, or "
-            "--build; the next run uses it without asking."
+            f"A profile-guided build takes about {self.minutes} more minutes and gains {gain}: "
+            f"{self.command}, or --build; the next run uses it automatically."
         )
 
 
 def require_patched_build(conditions: Conditions) -> None:
-    """Raise UsageError if there is no build with patches that scratch servers could run."""
+    """Raise UsageError if no patched build is available to scratch servers."""
     used = conditions.installation
     builds = builds_to_choose(conditions) or ()
     if used is not None and not any(one.major == used.major and one.is_patched for one in builds):
         raise UsageError(
-            f"there is no verified build of PostgreSQL {used.major} with patches",
+            f"no verified build of PostgreSQL {used.major} with patches is installed",
             hint=f"pgdyno build --source {source_of(used)} --patch NAME makes one (docs/guides/build.md)",
         )
 
@@ -82,10 +82,7 @@ def build_advice(
     plan: Plan,
     missing: Callable[[], str] = missing_for_a_build,
 ) -> BuildAdvice | None:
-    """Return the advice on a build.
-
-    None means that one is in use already, or that none was requested.
-    """
+    """Return the advice on a build; None if an optimised build is in use, or builds were not requested."""
     used = conditions.installation
     if used is None or plan.server is not None or Layer.COMPILER not in layers:
         return None
@@ -106,11 +103,11 @@ def make_build(
     known: Collection[KnownBuild] | None = None,
     make: Callable[[BuildRequest, Progress], object] = build,
 ) -> None:
-    """Make a verified build of the same major version, unless there is one that is not older.
+    """Make a verified build of the same major version, unless an equally recent one exists.
 
-    ``known`` are those that there are; None: look.
+    ``known`` are the existing builds; None: they are looked up.
 
-    Raises: InstallationError naming what is missing; what building raises; InterruptedByUserError.
+    Raises: InstallationError with the missing prerequisites; what building raises; InterruptedByUserError.
     """
     used = conditions.installation
     if used is None:
@@ -121,10 +118,10 @@ def make_build(
     try:
         make(BuildRequest(source_of(used), AUTO, AUTO), progress)
     except KeyboardInterrupt as interrupt:
-        raise InterruptedByUserError("interrupted", hint=_GOES_ON) from interrupt
+        raise InterruptedByUserError("interrupted", hint=_RESUME_HINT) from interrupt
 
 
 def _could_run(known: KnownBuild, used: Installation) -> bool:
-    """Whether a plan may choose a build: the same major version, and no older release."""
+    """Whether a plan may choose a build: same major version, and no older release."""
     release = tuple(int(part) for part in used.version.split(".") if part.isdigit())
     return known.major == used.major and known.release >= release

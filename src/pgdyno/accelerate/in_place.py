@@ -1,8 +1,8 @@
 """``accelerate --allow-load``: measure the plan in place, on the running server.
 
-The server's configuration as found and the plan take turns, whole trials in random order; every switch is
-an apply or a revert with its receipts, and a restart where a setting takes one. There is one candidate, so
-nothing is chosen by these figures, and they are not measured afresh.
+The configuration as found and the plan alternate, in whole trials in random order. Every switch is an apply
+or a revert with its receipts, with a restart where a setting needs one. With a single candidate there is no
+selection, so the figures are unbiased and need no second measurement.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pgdyno.base.ports import Progress
 from pgdyno.builds.switching.variant_switch import Switch
 from pgdyno.host.probing.spinners import burstable_type
 from pgdyno.measure.arenas.opening import open_attached_arena
-from pgdyno.measure.awake import as_booted_beside
+from pgdyno.measure.awake import awake_record_of_attached
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.plan_decision import decide_plan
 from pgdyno.measure.decisions.time_needed import TimeNeeded, time_needed
@@ -36,13 +36,13 @@ from pgdyno.store.experiments import open_store
 
 _NOTE = (
     "measured on the running server itself: its CPU time includes all other work on it, and it is restarted "
-    "between trials only where a setting takes that"
+    "between trials only if a setting requires it"
 )
-_SWITCH_S = 10.0  # a guess at a restart with its checkpoint, and at copying the data set; only budgets use it
+_SWITCH_S = 10.0  # assumed, for budgets only: a restart with its checkpoint, and copying the data set
 
 
 def restarts_at_most(request: AccelerateRequest) -> int:
-    """Return a bound on restarts: into the plan and out of it for every data set in every round.
+    """Return an upper bound on restarts: to the plan and back, per data set and round.
 
     One more brings the plan into force at the end.
     """
@@ -57,7 +57,7 @@ def _design(request: AccelerateRequest) -> Design:
 
 
 def loaded_time(request: AccelerateRequest) -> TimeNeeded:
-    """Return how long measuring takes on the server itself, where every data set is loaded first."""
+    """Return the time to measure on the server itself, including loading every data set."""
     design = replace(alternating(request.conditions.design), is_isolated=False)
     workloads = tuple(request.conditions.workloads.values())
     data_sets = tuple({one.data_set.key: one.data_set for one in workloads}.values())
@@ -73,7 +73,7 @@ def accelerate_loaded(
     allow_restart: bool,
     is_standby_order_kept: bool = False,
 ) -> Acceleration:
-    """Measure on the running server whether its plan pays. It is left with the configuration as found.
+    """Measure on the running server whether its plan pays; restore the configuration as found.
 
     Raises: PermissionNotGivenError if the plan needs a restart that was not allowed; what measuring,
     apply and revert raise.
@@ -82,7 +82,7 @@ def accelerate_loaded(
     if planned.plan.needs_restart and not allow_restart:
         raise PermissionNotGivenError(
             "measuring this plan on the server itself takes restarts, which were not allowed",
-            hint="add --allow-restart and --restart-command, or leave out --allow-load to measure beside it",
+            hint="add --allow-restart and --restart-command, or leave out --allow-load to measure on copies",
         )
     study = Study(
         "accelerate-loaded",
@@ -108,11 +108,11 @@ def _measure(
     progress: Progress,
     context: Context,
 ) -> Experiment:
-    """Run the study on the server itself: whole trials, one configuration after the other."""
+    """Run the study on the server itself, in whole trials, one configuration at a time."""
     place = (attached.dsn, attached.data_directory, attached.installation)
     with open_attached_arena(*place, switch, progress) as arena, closing(open_store()) as store:
         run = ExperimentRun(arena, store, progress, conditions.workloads, is_resumable=False)
         host = this_host()
-        awake = as_booted_beside(host, is_here=True)
+        awake = awake_record_of_attached(host, is_here=True)
         context = replace(context, awake=awake, burstable_type=burstable_type(host.tree))
         return run.run(study, context=context)

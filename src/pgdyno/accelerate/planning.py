@@ -44,14 +44,14 @@ from pgdyno.postgres.server import Server
 from pgdyno.postgres.statements import CommitGrouping, PlannedStatement, WorkloadStatements
 from pgdyno.workload.capture.statements import reads_alone
 
-_MOST_UNPLANNED = 0.05  # of the original; the plans of the rest say nothing of a larger share
+_MOST_UNPLANNED = 0.05  # share of the original; with more, the other statements' plans are not representative
 Connect: TypeAlias = Callable[[], Connection]
-"""Opens a session as the load of the workload has: same role, and search path."""
+"""Opens a session with the role and search path of the workload's load."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan, its subject, and the facts about both that studies need."""
+    """A plan, its subject, and the context that studies need."""
 
     subject: Subject
     plan: Plan
@@ -99,31 +99,31 @@ def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: P
 
 
 def _fewest_sessions(conditions: Conditions) -> int:
-    """Return how many sessions are busy at once in the workload that has the fewest."""
+    """Return the smallest number of concurrently busy sessions over all workloads."""
     return min(_busy_sessions(one, conditions.design) for one in conditions.workloads.values())
 
 
 def _busy_sessions(workload: Workload, design: Design) -> int:
     match workload.kind:
         case TpchStep():
-            return 1  # its power run; in the other one there are streams
+            return 1  # the power run; the throughput run has streams
         case Step(clients=clients):
-            return clients  # inserts and deletes beside queries are few
+            return clients  # concurrent inserts and deletes add few
     return workload.clients or design.clients
 
 
 def _layer_by_layer(plan: Plan) -> dict[str, Plan]:
-    """Return the plan with its first layer alone, with its first two, and so on; the last is all of it."""
+    """Return the plan with its first layer alone, with its first two, and so on; the last is the whole."""
     names = [layer.value for layer in plan.layers]
     parts = {"+".join(names[:count]): plan.of_layers(plan.layers[:count]) for count in range(1, len(names))}
     return {**parts, PLAN: plan}
 
 
 def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, progress: Progress) -> Subject:
-    """Start ``base`` on the workloads' largest data set, and look at it and its host.
+    """Start ``base`` on the workloads' largest data set, and inspect it and its host.
 
-    The statements of each workload are planned on its own data, with the costs that the plan brings.
-    Raises: VariantError for what no server is given.
+    Each workload's statements are planned on its own data, with the plan's cost settings.
+    Raises: VariantError for settings that no server may have.
     """
     require_measurable([base])
     workloads = tuple(conditions.workloads.values())
@@ -140,9 +140,10 @@ def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, pro
             arena.restore([base], [0], data_set)
             with arena.arms([base], [0], data_set) as (arm,):
                 if not subjects:
-                    subjects.append(_with_pages(subject_of(inspect_dsn(arm.server.dsn, figures))))
+                    found = subject_of(inspect_dsn(arm.server.dsn, figures))
+                    subjects.append(_with_page_compression(found))
                 statements += [
-                    _planned(arm, arena.loads, workload, subjects[0], figures)
+                    _plan_statements(arm, arena.loads, workload, subjects[0], figures)
                     for workload in workloads
                     if workload.data_set == data_set
                 ]
@@ -156,29 +157,28 @@ def inspect_scratch(base: Variant, conditions: Conditions, figures: Figures, pro
     return replace(subjects[0], statements=together(statements), commits=best_grouped(commits))
 
 
-def _planned(
+def _plan_statements(
     arm: Arm, loads: Loads, workload: Workload, subject: Subject, figures: Figures
 ) -> Fact[WorkloadStatements]:
-    """Plan the statements of one workload."""
     if workload.captured is not None:
         connect = partial(loads.connect, arm, workload)
         prepare = partial(_set_as_planned, subject=subject, figures=figures)
         return plan_captured(connect, prepare, workload, loads.find_driver())
     with closing(arm.connect()) as connection:
-        connection.execute("SET search_path = pg_catalog, public")  # its tables are named without a schema
+        connection.execute("SET search_path = pg_catalog, public")  # table names have no schema
         _set_as_planned(connection, subject, figures)
         return plan_workload(connection, workload, loads.find_driver)
 
 
-def _with_pages(subject: Subject) -> Subject:
-    """Compress pages of a running scratch server, if its build could."""
+def _with_page_compression(subject: Subject) -> Subject:
+    """Measure the compression of a running scratch server's pages, if its build has lz4."""
     if LZ4 not in subject.server.settings["wal_compression"].enumvals:
         return subject
     return replace(subject, pages=page_compression(workspace(), subject.server))
 
 
 def _set_as_planned(connection: Connection, subject: Subject, figures: Figures) -> None:
-    """Apply the plan's session settings: costs and work_mem decide how a session plans."""
+    """Apply the plan's session settings: costs and work_mem affect how statements are planned."""
     planned = make_plan(subject.host, subject.server, PlanRequest(figures)).settings
     for name, value in planned.items():
         if subject.server.settings[name].context == "user":
@@ -194,25 +194,25 @@ def _pgtune(server: Server, resources: Resources) -> PeerSettings | None:
 def plan_captured(
     connect: Connect, prepare: Callable[[Connection], None], workload: Workload, driver: Driver
 ) -> Fact[WorkloadStatements]:
-    """Plan the statements of a captured workload; unknown if that fails for too much of its time.
+    """Plan the statements of a captured workload; unknown if that fails for too large a share of its time.
 
-    ``prepare`` is called with the session that they are planned in.
+    ``prepare`` is called with the planning session.
     """
     captured = workload.captured
-    assert captured is not None  # noqa: S101 — the caller has looked
+    assert captured is not None  # noqa: S101 — checked by the caller
     if captured.protocol != PREPARED:
         return unknown(f'workload "{workload.name}" does not prepare its statements by name', SOURCE)
     try:
         with closing(connect()) as connection:
             samples = sampled_statements(connection, workload, driver)
     except PgdynoError as error:
-        return unknown(_said(error), SOURCE)
+        return unknown(_reason_of(error), SOURCE)
     calls, shares = _calls_per_transaction(captured), captured.shares
     planned: dict[str, PlannedStatement] = {}
     with closing(connect()) as connection:
         prepare(connection)
         for one in samples:
-            with suppress(ServerError):  # it is missing then, which counts below
+            with suppress(ServerError):  # counted as missing below
                 each = replace(one, calls=calls[one.name])
                 found = plan_statement(connection, each, is_run=reads_alone(one.sql))
                 planned[one.name] = replace(found, is_private=True)
@@ -226,7 +226,7 @@ def plan_captured(
 
 
 def _calls_per_transaction(captured: CapturedWorkload) -> Mapping[str, float]:
-    """Return how often each statement is called in a transaction of any kind, on average."""
+    """Return the mean number of calls of each statement per transaction, over all kinds of transaction."""
     whole = sum(one.weight for one in captured.transactions)
     calls: defaultdict[str, float] = defaultdict(float)
     for one in captured.transactions:
@@ -235,5 +235,5 @@ def _calls_per_transaction(captured: CapturedWorkload) -> Mapping[str, float]:
     return calls
 
 
-def _said(error: PgdynoError) -> str:
+def _reason_of(error: PgdynoError) -> str:
     return f"{error.message}: {error.detail}" if error.detail else error.message

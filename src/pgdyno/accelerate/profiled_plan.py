@@ -1,4 +1,4 @@
-"""Profile the baseline before its plan is measured: its bounds stand in the reasons of changes."""
+"""Profile the baseline before the plan is measured; the bounds appear in the reasons for changes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pgdyno.profile.reading.profile import ProfileRequest, is_profiled, profile
 from pgdyno.profile.records.profile_record import TransactionProfile
 
 _CYCLES = 2  # of seven seconds: enough to rank lines
-LEAST_BUDGET_S = 420.0  # arbitrary: of less time, the measurement needs all
+LEAST_BUDGET_S = 420.0  # arbitrary: with less, the measurement needs all of the time
 
-_NOT_PROFILED = "the plan's reasons have no bounds of a profile: load from other hosts is not profiled yet"
+_NOT_PROFILED = "the plan's reasons have no profile bounds: load from other hosts is not profiled yet"
 
 ProfileOf: TypeAlias = Callable[[ProfileRequest, Progress], Sequence[TransactionProfile]]
 """Profiles the variants of a request."""
@@ -27,7 +27,7 @@ ProfileOf: TypeAlias = Callable[[ProfileRequest, Progress], Sequence[Transaction
 
 @dataclass(frozen=True)
 class ProfiledPlan:
-    """A plan with bounds in its reasons. ``gains`` are the most that each lever could bring.
+    """A plan with bounds in its reasons. ``gains`` are the largest possible gains by lever.
 
     ``notes`` name the workloads whose profile failed.
     """
@@ -44,9 +44,9 @@ def profiled_plan(
     progress: Progress,
     profile_of: ProfileOf = profile,
 ) -> ProfiledPlan:
-    """Return the plan with bounds of a profile; as it is where the budget is too small for one.
+    """Return the plan with bounds from a profile; unchanged if the budget is too small for one.
 
-    ``as_booted`` says why idle CPUs are left as they are.
+    ``as_booted`` is the reason why CPU idling is left unchanged.
     """
     if request.budget_s < LEAST_BUDGET_S:
         return ProfiledPlan(plan)
@@ -58,9 +58,9 @@ def profiled_plan(
 def baseline_profiles(
     base: Variant, conditions: Conditions, progress: Progress, profile_of: ProfileOf = profile
 ) -> tuple[tuple[TransactionProfile, ...], tuple[str, ...]]:
-    """Return a short profile of every workload that has one, and notes on those that failed.
+    """Return a short profile of every workload that can be profiled, and notes on failures.
 
-    Load from other hosts is not profiled: its clients' work and the network's are not seen from here.
+    Load from other hosts is not profiled: the work of its clients and of the network is not visible here.
     """
     if conditions.load_from is not None:
         return (), (_NOT_PROFILED,)
@@ -69,7 +69,7 @@ def baseline_profiles(
         try:
             found += profile_of(one, progress)
         except StillChangedError:
-            raise  # the machine was not given back
+            raise  # the machine was not restored
         except PgdynoError as error:
             notes.append(f"{one.workload.name} was not profiled: {error.message}")
     return tuple(found), tuple(notes)

@@ -24,7 +24,7 @@ DEFAULT_WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
 class Acceleration:
     """The result: the plan, the decision on it, and the experiment with its figures.
 
-    ``build_advice`` is what a build would add; None where one was measured, or was not asked for.
+    ``build_advice`` is advice on a build; None if one was measured, or builds were not requested.
     """
 
     plan: Plan
@@ -40,7 +40,7 @@ class Acceleration:
 
     @property
     def minutes_to_decide(self) -> float | None:
-        """About how much longer it would take to decide; None if it is decided, or no time would."""
+        """Estimated additional minutes to a decision; None if decided, or if no amount of time suffices."""
         return minutes_to_decide(self.experiment, self.decision)
 
 
@@ -50,9 +50,9 @@ class AccelerateRequest:
 
     ``base`` is the configuration as found, on scratch servers of ``conditions``.
 
-    ``subject`` is the running server that is planned for; None plans for a scratch server itself.
-    ``min_gain`` None: what the plan's restart or programs ask for. ``attribute``: the parts that are measured
-    alone and left out beside the whole; None: no part.
+    ``subject`` is the running server to plan for; None: the scratch server itself. ``min_gain`` None: the
+    default for the plan's restart or programs, see ``worthwhile_gain``. ``attribute``: the kind of parts that
+    are also measured alone and left out; None: no parts.
     """
 
     conditions: Conditions
@@ -71,29 +71,28 @@ class AccelerateRequest:
     def servers_at_most(self) -> int:
         """The maximum number of servers of the experiment.
 
-        A third one if the plan may hold per-application settings; with ``attribute``, two per part in
-        addition.
+        There is a third if the plan may contain per-application settings; ``attribute`` adds two per part.
         """
         may_leave_out = self.subject is None and Layer.APPLICATION in self.plan.layers
         return 2 + may_leave_out + 2 * self.parts_at_most
 
     @property
     def parts_at_most(self) -> int:
-        """The maximum number of parts that are measured apart."""
+        """The maximum number of parts that are measured separately."""
         if self.attribute is None:
             return 0
         return MOST_PARTS if self.attribute is Attribute.LEVERS else len(self.plan.layers)
 
     def terms(self, plan: Plan) -> Terms:
-        """Return the terms by which the plan is decided."""
+        """Return the requirements that the plan has to meet."""
         gain = worthwhile_gain(plan) if self.min_gain is None else self.min_gain
         return Terms(gain, self.max_loss, self.max_tail_loss, self.max_p99_loss)
 
 
 def worthwhile_gain(plan: Plan) -> float:
-    """Return the gain of throughput that a plan has to bring beyond doubt.
+    """Return the throughput gain that a plan must be shown to exceed.
 
-    Other programs are a risk, and a restart is an outage.
+    It is larger for plans with other programs, which are a risk, and with a restart, which is an outage.
     """
     if plan.server is not None:
         return PROGRAMS_GAIN

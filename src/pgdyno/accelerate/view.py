@@ -11,7 +11,7 @@ from pgdyno.measure.decisions.plan_decision import PlanDecision, PlanState, deci
 from pgdyno.measure.decisions.stopping import round_s
 from pgdyno.measure.decisions.watch_decision import LEAST_TRANSACTIONS, Watched, WatchState
 from pgdyno.measure.view.awake_sentence import awake_remark
-from pgdyno.measure.view.words import metric_of, symbol
+from pgdyno.measure.view.wording import metric_of, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.failures import MOST_FAILED_SHARE
 from pgdyno.model.experiments.verdict import AtLoad, Decision, LatencyAtLoad
@@ -25,7 +25,7 @@ _STYLES = {
     PlanState.TAIL_WORSE: Decision.WORSE,
     PlanState.NOTHING: Decision.EQUIVALENT,
 }
-"""The colour and the sign of a state; what is open has those of "cannot tell"."""
+"""The colour and the symbol of a state; undecided states use those of "inconclusive"."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class PerApplication:
 
     @property
     def sentence(self) -> str:
-        """The sentence above that on the whole plan."""
+        """The sentence on the plan without these settings."""
         return f"Without {self._names}, which pgdyno never applies, {_continued(self.decision)}"
 
     def whole_sentence(self, whole: PlanDecision) -> str:
@@ -58,15 +58,15 @@ class DecisionBox:
     style: str
     symbol: str
     sentence: str
-    more: str  # how much longer it would take; empty if it is decided, or no time would
-    whole: str  # on the whole plan, where what suits only some applications was left out; otherwise empty
-    remark: str  # in which idle state the figures hold, where CPUs were kept awake
+    more: str  # additional time to a decision; empty if decided, or if no amount of time suffices
+    whole: str  # on the whole plan, if per-application settings were left out; otherwise empty
+    remark: str  # idle state for which the figures hold, if CPUs were kept awake
     reasons: tuple[str, ...]
     terms: tuple[tuple[str, str], ...]
 
 
 def decision_box(experiment: Experiment) -> DecisionBox | None:
-    """Return the decision on the plan; None without a plan, or if its experiment did not end."""
+    """Return the decision on the plan; None without a plan, or if its experiment is incomplete."""
     if experiment.terms is None or not experiment.is_complete or not experiment.blocks:
         return None
     whole = decide_plan(experiment, PLAN, experiment.terms)
@@ -87,13 +87,13 @@ def decision_box(experiment: Experiment) -> DecisionBox | None:
 
 
 def more_sentence(experiment: Experiment, decision: PlanDecision) -> str:
-    """Say how much longer it would take to decide; nothing if it is decided, or no time would."""
+    """Return the additional time to a decision; empty if decided, or if no amount of time suffices."""
     more = minutes_to_decide(experiment, decision)
     if more is None:
         return ""
     so_far = experiment.design.rounds * round_s(experiment) / 60
     about = "Less than a minute more" if more < 1 else f"About {math.ceil(more)} more minutes"
-    return f"{about} would tell: --budget {math.ceil(so_far + more) + 1}m."
+    return f"{about} would decide: --budget {math.ceil(so_far + more) + 1}m."
 
 
 def _terms(terms: Terms, *, has_stretches: bool) -> tuple[tuple[str, str], ...]:
@@ -126,8 +126,8 @@ def at_load_table(experiment: Experiment) -> Table | None:
     share = numbers.share(experiment.at_load[0].share)
     level = numbers.share(experiment.design.level)
     return Table(
-        f"Latencies at {share} of the baseline's throughput: it and the whole plan get the same transactions "
-        "at the same instants; latencies count from the intended start. There is no verdict on these",
+        f"Latencies at {share} of the baseline's throughput: it and the server with the whole plan get the "
+        "same transactions at the same instants; latencies count from the intended start. Without a verdict",
         (Column("Workload"), Column("Metric"), *columns("Before", "After", "Effect", level, numbers_from=0)),
         tuple(_row(one, latency) for one in experiment.at_load for latency in one.latencies),
     )
@@ -150,7 +150,7 @@ def _continued(decision: PlanDecision) -> str:
 
 
 def without_per_application(experiment: Experiment) -> PerApplication | None:
-    """Return the results without settings that suit one application; None if they were not measured."""
+    """Return the results without per-application settings; None if they were not measured."""
     if experiment.terms is None:
         return None
     for variant in experiment.variants:
@@ -164,16 +164,18 @@ def watch_text(seen: Watched) -> str:
     """Return the observations, and the configuration in force."""
     now = "The plan is in force." if seen.is_applied else "The original configuration is in force."
     alarm = "ALARM: " if seen.is_alarm else ""
-    return f"{alarm}{_seen(seen)} {now}"
+    return f"{alarm}{_observations(seen)} {now}"
 
 
-def _seen(seen: Watched) -> str:
+def _observations(seen: Watched) -> str:
     of = f"{seen.pairs} of {seen.pairs_planned} pairs of periods"
     mean = "" if seen.ratio is None else f"mean time per transaction {numbers.change(seen.ratio, 1)}"
     if seen.state is WatchState.HARM:
         return f"The server's own transactions take longer with the plan: {mean}, {of}."
     if seen.state is WatchState.NO_HARM:
-        return f"The server's own transactions show no harm by the plan: {mean}, {of}."
+        return f"The server's own transactions show no harm from the plan: {mean}, {of}."
     if seen.state is WatchState.TOO_LITTLE:
-        return f"There is too little traffic to see harm: {of} had {LEAST_TRANSACTIONS} transactions in each."
+        return (
+            f"Too little traffic to detect harm: {of} had at least {LEAST_TRANSACTIONS} transactions in each."
+        )
     return f"The watch ended early: {seen.reason}."

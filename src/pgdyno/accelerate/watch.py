@@ -1,10 +1,10 @@
 """Observe a server's own traffic while a plan is tried on it.
 
-No load of ours is added; every switch has its receipts.
+No load is added; every switch has its receipts.
 
-What a reload undoes alternates, as its own control: plan, as found, as found, plan, … In the end the plan is
-in force if it has done no harm, else what was found. What takes a restart cannot alternate: the same time is
-observed before and after, and harm raises an alarm.
+A plan that a reload can undo alternates with the original configuration, as its own control: plan, original,
+original, plan, … At the end the plan stays in force if it did no harm; otherwise the original does. A plan
+that needs a restart cannot alternate: equal times before and after are observed, and harm raises an alarm.
 """
 
 from __future__ import annotations
@@ -47,10 +47,11 @@ _POLL_S = 0.5
 
 @dataclass(frozen=True)
 class Pace:
-    """How long is watched. Arbitrary: 12 minutes in all, about as long as the measuring.
+    """The timing of a watch. Arbitrary: 12 minutes in all, about as long as the measurement.
 
-    ``settle_s`` of each period are not looked at: sessions report what they did once a second. ``warm_s`` are
-    waited for after a restart, while caches fill; ``back_s`` for a server that restarts while it is watched.
+    The first ``settle_s`` of each period are ignored: sessions report their statistics once a second.
+    ``warm_s`` is the wait after a restart, while caches fill; ``back_s`` the longest wait for a server that
+    restarts during the watch.
     """
 
     period_s: float = 10.0
@@ -66,7 +67,7 @@ def require_counted(access: ServerAccess) -> None:
         found = read_traffic(connection)
     if isinstance(found.value, Unknown):
         raise UsageError(
-            "this server's own traffic cannot be watched",
+            "this server's own traffic cannot be observed",
             detail=f"{found.source}: {found.value.reason}",
             hint="leave out --tail watch; it needs PostgreSQL 14, track_activities and track_counts",
         )
@@ -77,15 +78,15 @@ def watch_by_turns(
 ) -> Watched:
     """Alternate periods with the plan and without; return the observations.
 
-    Raises: StillChangedError if what was found could not be put back; InterruptedByUserError after it was;
-    what apply and revert raise.
+    Raises: StillChangedError if the original configuration could not be restored; InterruptedByUserError
+    after it was; what apply and revert raise.
     """
     ratios: list[float] = []
     try:
         with closing(access.look()) as connection:
             for index in range(pace.pairs):
-                progress.step(f"watching the server's own traffic: pair {index + 1} of {pace.pairs}")
-                ratio = _pair(connection, switch, plan, pace, is_plan_first=index % 2 == 0)
+                progress.step(f"observing the server's own traffic: pair {index + 1} of {pace.pairs}")
+                ratio = _observe_pair(connection, switch, plan, pace, is_plan_first=index % 2 == 0)
                 ratios += [] if ratio is None else [ratio]
                 if is_harm(ratios):
                     break
@@ -112,14 +113,14 @@ def watch_by_turns(
 def watch_after(access: ServerAccess, apply: Callable[[], None], progress: Progress, pace: Pace) -> Watched:
     """Observe the server, let ``apply`` restart it with the plan, and compare.
 
-    The plan is left in force even on harm, because to undo it is another restart. It is not brought in force
-    if there is too little traffic to see anything.
+    The plan stays in force even if it does harm, because undoing it takes another restart. It is not applied
+    if there is too little traffic to detect harm.
     Raises: what ``apply`` raises; StillChangedError if the watch ended early with the plan in force.
     """
     with closing(access.look()) as connection:
         before = []
         for index in range(pace.pairs):
-            progress.step(f"observing the server as it is: period {index + 1} of {pace.pairs}")
+            progress.step(f"observing the server without the plan: period {index + 1} of {pace.pairs}")
             before.append(_observe(connection, pace))
     if not is_enough(sum(map(has_traffic, before)), pace.pairs):
         return watched((), pace.pairs, is_applied=False)
@@ -129,7 +130,7 @@ def watch_after(access: ServerAccess, apply: Callable[[], None], progress: Progr
         time.sleep(pace.warm_s)
         with closing(access.look()) as connection:
             for index, without in enumerate(before):
-                progress.step(f"watching the plan: period {index + 1} of {pace.pairs}")
+                progress.step(f"observing the server with the plan: period {index + 1} of {pace.pairs}")
                 ratio = log_ratio(without, _observe(connection, pace))
                 ratios += [] if ratio is None else [ratio]
                 if is_harm(ratios):
@@ -143,10 +144,10 @@ def watch_after(access: ServerAccess, apply: Callable[[], None], progress: Progr
     return watched(ratios, pace.pairs, is_applied=True)
 
 
-def _pair(
+def _observe_pair(
     connection: Connection, switch: Switch, plan: Variant, pace: Pace, *, is_plan_first: bool
 ) -> float | None:
-    """Observe one period with the plan and one without it."""
+    """Return the log-ratio of a period with the plan to one without it; None if the pair does not count."""
     if is_plan_first:
         switch.to(plan)
         with_plan = _observe(connection, pace)
@@ -168,7 +169,7 @@ def _observe(connection: Connection, pace: Pace) -> Traffic:
 def _read(connection: Connection) -> Traffic:
     found = read_traffic(connection).value
     if isinstance(found, Unknown):
-        raise ServerError("the server does not count its traffic any more", detail=found.reason)
+        raise ServerError("the server no longer counts its traffic", detail=found.reason)
     return found
 
 
@@ -189,7 +190,7 @@ def _put_back(access: ServerAccess, switch: Switch, pace: Pace, error: PgdynoErr
                 raise StillChangedError(
                     f"{error.message}; the plan may be in force",
                     detail=failure.message,
-                    hint=f"see that the server runs, then: {access.revert_command}",
+                    hint=f"make sure that the server runs, then: {access.revert_command}",
                 ) from error
             time.sleep(_POLL_S)
         else:

@@ -1,1 +1,1 @@
-"""Apply and revert plans, with a receipt before each change; host settings for the time of a trial."""
+"""Apply and revert plans, with a receipt before each change; set host values during trials."""

@@ -1,9 +1,7 @@
-"""Kernel files that a study may set.
+"""Kernel files that a study may set: those that levers change, and those that a user allows by name.
 
-These are the files that levers change, and those that a user allows by name.
-
-It is asked before anything runs. What a receipt was written for is restored without asking, if it is one of
-those that pgdyno can have written: see ``apply/ledger/receipt.py``.
+This is checked before anything runs. Restoring needs no permission: a receipt only has to be one that pgdyno
+can have written, see ``apply/ledger/receipt.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ _POOL = sysctl_path("vm.nr_hugepages")  # another name of a pool that a lever fi
 
 
 def require_allowed_files(variants: Iterable[Variant], allowed: Collection[str]) -> None:
-    """Refuse files that could harm the machine, and those that nobody has allowed. ``allowed`` are paths.
+    """Refuse files that could harm the machine, and files that are not allowed. ``allowed``: paths.
 
     Raises: RefusedError, PermissionNotGivenError.
     """
@@ -39,19 +37,19 @@ def require_allowed_files(variants: Iterable[Variant], allowed: Collection[str])
 def allowed_file(text: str) -> str:
     """Return the path of a kernel file that a user allows.
 
-    Raises: UsageError for what is no file of the kernel.
+    Raises: UsageError for anything else.
     """
     path = setting_key(text)
     if kind_of_key(path) is not KeyKind.FILE:
         raise UsageError(
-            f'--allow-file "{text}" is no file of the kernel',
+            f'--allow-file "{text}" is not a kernel file',
             hint="name a sysctl (vm.overcommit_memory), or a file below /proc/sys, /proc/irq or /sys",
         )
     return path
 
 
 def is_levers(path: str) -> bool:
-    """Whether a plan or a bundled study sets this file, or a lever's report says to try it in a variant."""
+    """Whether a plan or a bundled study sets this file, or a lever suggests it for a variant."""
     return any(matches(path, pattern) for pattern in _levers_files())
 
 
@@ -68,7 +66,7 @@ def _require_allowed(variant: str, path: str, allowed: Collection[str]) -> None:
     reason = why_refused_file(path) or why_refused_file(realpath(path))
     if reason is not None:
         raise RefusedError(
-            f'variant "{variant}" may not set {display_name(path)}', detail=reason, hint="leave it out"
+            f'variant "{variant}" may not set {display_name(path)}', detail=reason, hint="omit it"
         )
     if path not in allowed:
         name = display_name(path) if setting_key(display_name(path)) == path else path

@@ -1,8 +1,8 @@
 """Apply changes to a server and its machine: all of them or none.
 
-Order: every check → receipts on disk → the machine → ALTER SYSTEM → reload, and restart where allowed → read
-back. If anything fails on the way, what was found is restored at once; only if that fails too, something
-stays changed, and the error says what, with the lines that mend it by hand.
+Order: all checks → receipts on disk → the machine → ALTER SYSTEM → reload, and restart if allowed → read
+back. If a step fails, the original values are restored at once. Only if that fails too, something stays
+changed; the error names it, with the commands to restore it by hand.
 
     with open_for_apply(access, apply_id) as run:
         checked = run.opened.check(changes)
@@ -18,11 +18,19 @@ from dataclasses import dataclass, replace
 from pgdyno.apply.configuration.foreign_edits import read_foreign_edits
 from pgdyno.apply.configuration.statements import restore_statement
 from pgdyno.apply.ledger.log import Contents, Journal, open_journal, read_journal
-from pgdyno.apply.runs.by_hand import making_statement, outcome, still_changed
-from pgdyno.apply.runs.changes import Prepared, make_changes, prepare, read_back, receipts_for, write_receipts
+from pgdyno.apply.runs.changes import (
+    Prepared,
+    Undone,
+    make_changes,
+    prepare,
+    read_back,
+    receipts_for,
+    write_receipts,
+)
 from pgdyno.apply.runs.host_run import HostRun, host_target
+from pgdyno.apply.runs.manual_commands import making_statement, outcome, still_changed
 from pgdyno.apply.runs.server_writers import running_writers, stopped_writers
-from pgdyno.apply.runs.undo import Undoing, Undone, restore_all, undo
+from pgdyno.apply.runs.undo import Undoing, restore_all, undo
 from pgdyno.apply.runs.unfinished import check_unfinished
 from pgdyno.apply.session.access import ServerAccess, Steps, no_steps
 from pgdyno.apply.session.ownership import check_privileges
@@ -47,9 +55,9 @@ from pgdyno.postgres.server import Server
 
 @dataclass(frozen=True)
 class Checked:
-    """Changes that can be made and undone, with the values found and the statements that make them.
+    """Changes that can be made and undone, with the original values and the statements for the changes.
 
-    ``unknown_edits`` says why edits of others were not looked for; None if they were.
+    ``unknown_edits``: why pending edits by others could not be checked; None: they were checked.
     """
 
     prepared: tuple[Prepared, ...]
@@ -64,7 +72,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Opened:
-    """A server that may be changed: no earlier apply is unfinished. ``files`` None: not accessible."""
+    """A server that may be changed, without an unfinished apply. ``files`` None: not accessible."""
 
     access: ServerAccess
     session: Session
@@ -75,9 +83,9 @@ class Opened:
     def check(self, changes: Iterable[Change]) -> Checked:
         """Check that the changes can be made and undone, and read the original values.
 
-        Raises: PrivilegeError, RefusedError for edits of others, UsageError, SettingError. Changes nothing.
+        Raises: PrivilegeError, RefusedError for edits by others, UsageError, SettingError. Changes nothing.
         """
-        changes = tuple(_as_it_takes_effect_here(change, self.server) for change in changes)
+        changes = tuple(_with_effect_on(self.server, change) for change in changes)
         check_privileges(
             self.session.connection, {one.key: one.value for one in changes if one.kind == SETTING}
         )
@@ -86,12 +94,12 @@ class Opened:
         writers = {**running_writers(self.session, self.files), **self.access.host_writers}
         prepared = prepare(changes, writers)
         for one in prepared:
-            self._check_way_back(one)
+            self._check_restorable(one)
         return Checked(prepared, tuple(map(making_statement, changes)), edits.unknown)
 
-    def _check_way_back(self, one: Prepared) -> None:
+    def _check_restorable(self, one: Prepared) -> None:
         kind, key = one.change.kind, one.change.key
-        if kind == SETTING:  # whether ALTER SYSTEM can express the way back is known before it is needed
+        if kind == SETTING:  # raises if ALTER SYSTEM cannot express the original value
             restore_statement(key, one.found.value)
         elif kind in PROGRAM_KINDS:
             program_writers(self.session.connect)[kind].check(key)
@@ -101,7 +109,7 @@ class Opened:
 
 @contextmanager
 def open_for_preview(access: ServerAccess) -> Iterator[Opened]:
-    """Open a server to check changes, without lock and journal. Raises: as ``open_for_apply`` does."""
+    """Open a server to check changes, without locks. Raises: as ``open_for_apply``."""
     contents = read_journal(access.journal_directory)
     with reading_session(access.look) as session:
         yield _opened(access, session, contents)
@@ -111,7 +119,7 @@ def open_for_preview(access: ServerAccess) -> Iterator[Opened]:
 def open_for_apply(
     access: ServerAccess, apply_id: str, *, allow_restart: bool = False, steps: Steps = no_steps
 ) -> Iterator[ApplyRun]:
-    """Open a server for an apply; its lock and the journal are held until the end.
+    """Open a server for an apply, with its lock and the journal's lock held.
 
     Raises: LockHeldError; RefusedError if an earlier apply is unfinished; ConnectionFailedError.
     """
@@ -125,11 +133,8 @@ def _opened(access: ServerAccess, session: Session, contents: Contents) -> Opene
     return Opened(access, session, contents, access.inspect(session.connection), access.files(session))
 
 
-def _as_it_takes_effect_here(change: Change, server: Server) -> Change:
-    """Return the change with the effect that it has on this server.
-
-    The plan may be from another day or server.
-    """
+def _with_effect_on(server: Server, change: Change) -> Change:
+    """Return the change with its effect on this server: the plan may be from another day or server."""
     if change.kind != SETTING:
         return change
     needs_restart = server.settings[change.key].needs_restart
@@ -172,9 +177,9 @@ class ApplyRun:
         return self.opened.access.restarter_of(self._session) if self.allow_restart else None
 
     def _change(self, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
-        """Write all receipts, make all changes, bring them into force, and read them back.
+        """Write all receipts, make all changes, put them into effect, and read them back.
 
-        The machine comes first: a restarted server takes its huge pages from the pool.
+        The machine comes first: a restarted server allocates its huge pages from the pool.
         """
         self.steps("checked")
         receipts = self._receipts(prepared)
@@ -185,7 +190,7 @@ class ApplyRun:
         return (*on_host, *self._change_server(on_server, needs_restart=needs_restart))
 
     def _receipts(self, prepared: Sequence[Prepared]) -> tuple[Receipt, ...]:
-        """Return the receipts for the machine and for the server."""
+        """Return the receipts for the machine, then those for the server."""
         on_host = [one for one in prepared if one.change.kind in HOST_KINDS]
         on_server = [one for one in prepared if one.change.kind not in HOST_KINDS]
         server, command = self._session.target, self.opened.access.restart_command
@@ -207,9 +212,9 @@ class ApplyRun:
     def _roll_back(self, error: Exception | KeyboardInterrupt) -> None:
         """Restore the original values, through the files if the server does not start.
 
-        The machine comes first: a restarted server must not find huge pages that are to be given back.
-        Raises: StillChangedError if that fails too; ServerStartError saying so if the server did not start
-        with the new values and runs again with the former ones.
+        The machine comes first, so that a restarted server does not use huge pages that are being released.
+        Raises: StillChangedError if that fails too; ServerStartError if the server did not start with the new
+        values and runs again with the original ones.
         """
         receipts = [one for one in self.journal.read().open if one.apply_id == self.apply_id][::-1]
         try:
@@ -217,19 +222,19 @@ class ApplyRun:
                 on_host = self._host.undo(one for one in receipts if one.is_on_host)
             finally:
                 done, was_up = self._undo_server([one for one in receipts if not one.is_on_host])
-        except (Exception, KeyboardInterrupt) as second:  # noqa: BLE001 — whatever it is, something is still changed
-            raise self._still_changed(error, _words(second)) from error
+        except (Exception, KeyboardInterrupt) as second:  # noqa: BLE001 — after any error something is still changed
+            raise self._still_changed(error, _text(second)) from error
         if left := ", ".join(filter(None, (_left(done), _left(on_host)))):
             raise self._still_changed(error, f"not restored: {left}") from error
         if not was_up:
             what = "programs" if any(one.change.kind in PROGRAM_KINDS for one in receipts) else "settings"
             raise ServerStartError(
-                f"the server did not come up with the new {what}; the former ones are back and it runs",
-                detail=_words(error),
+                f"the server did not start with the new {what}; it runs with the original {what} again",
+                detail=_text(error),
             ) from error
 
     def _undo_server(self, receipts: Sequence[Receipt]) -> tuple[Undone, bool]:
-        """Restore the server if anything was changed on it; say also whether it has been up."""
+        """Restore the server if anything was changed on it; return also whether it was up before."""
         if not receipts:
             return Undone((), (), (), 0), True
         was_up = self._is_up()
@@ -249,7 +254,7 @@ class ApplyRun:
         self._session.reconnect()
 
     def _is_up(self) -> bool:
-        """Whether the server, this one, takes connections; if so, the session is a new one."""
+        """Whether this very server accepts connections; if so, the session is replaced by a new one."""
         try:
             self._session.reconnect()
         except ConnectionFailedError:
@@ -259,9 +264,7 @@ class ApplyRun:
     def _start_with_former_files(self, receipts: Sequence[Receipt]) -> None:
         files, restarter = self.opened.files, self._restarter
         if files is None or restarter is None:
-            raise ServerStartError(
-                "the server is down, and its files or a way to start it are not accessible"
-            )
+            raise ServerStartError("the server is down, and its files or a restart command are not available")
         writers = stopped_writers(files)
         restore_all(self.journal, writers, receipts, on_drift=OnDrift.SKIP, steps=self.steps).check()
         restarter.restart()
@@ -272,17 +275,17 @@ class ApplyRun:
         return Undoing(self.journal, self._session, writer, self._restarter, steps=self.steps)
 
     def _still_changed(self, error: Exception | KeyboardInterrupt, second: str) -> StillChangedError:
-        """Return the error for an apply whose roll-back failed as well."""
+        """Return the error for an apply that failed and could not be rolled back."""
         receipts = [one for one in self.journal.read().open if one.apply_id == self.apply_id][::-1]
         return still_changed(
-            ServerError(_words(error), detail=f"undoing it failed as well: {second}"),
+            ServerError(_text(error), detail=f"rolling it back failed as well: {second}"),
             receipts,
             is_server_up=not self._session.connection.closed,
             revert_command=self.opened.access.revert_command,
         )
 
 
-def _words(error: Exception | KeyboardInterrupt) -> str:
+def _text(error: Exception | KeyboardInterrupt) -> str:
     known = as_pgdyno_error(error)
     return f"{known.message}: {known.detail}" if known.detail else known.message
 

@@ -1,4 +1,4 @@
-"""Makes the plan for a running server and the request to apply it."""
+"""Make the plan for a running server, and the request to apply it."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class ApplyAdvice:
     is_standby_order_kept: bool = False
     layers: tuple[Layer, ...] = (Layer.APPLICATION,)
     is_persisted: bool = False
-    levers: tuple[str, ...] = ()  # these alone; empty: all of the layers
+    levers: tuple[str, ...] = ()  # only these; empty: all levers of the layers
     with_unmeasured: bool = False
 
 
 def apply_request(advice: ApplyAdvice) -> ApplyRequest:
     """Inspect the server, plan for it, and return the request to apply the plan.
 
-    The start check on a scratch directory is left out where the server's programs are not accessible; values
-    are then checked against the live ``pg_settings`` only.
-    Raises: ConnectionFailedError; DurabilityError if the server may lose data as it is set up now;
-    MemoryProofError if no plan fits; PrivilegeError if changes are to be persisted by another than root.
+    Without access to the server's programs there is no start check on a scratch directory; values are then
+    checked only against the live ``pg_settings``.
+    Raises: ConnectionFailedError; DurabilityError if the server may lose data with its present settings;
+    MemoryProofError if no plan fits; PrivilegeError if another user than root wants to persist changes.
     """
     if advice.is_persisted and not may_change_host():
         raise PrivilegeError(
             "only root may change the machine's boot configuration",
-            hint="run pgdyno as root, or leave out --persist",
+            hint="run pgdyno as root, or omit --persist",
         )
     found = inspect_dsn(advice.dsn, advice.figures)
     if isinstance(found.inspected, Unknown):

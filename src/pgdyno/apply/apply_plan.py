@@ -1,7 +1,7 @@
-"""``pgdyno apply``: check a plan against the server and machine of today, and carry it out.
+"""``pgdyno apply``: check a plan against the present server and machine, and carry it out.
 
-What is checked here is whether the plan suits them; whether its changes can be made and undone, and how, is
-in ``apply/apply.py``.
+This module checks whether the plan suits them; ``apply/apply.py`` checks whether its changes can be made and
+undone, and makes them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pgdyno.apply.session.ownership import check_managers, check_settings
 from pgdyno.apply.session.server_files import ServerFiles
 from pgdyno.apply.session.session import Session
 from pgdyno.base.errors import PermissionNotGivenError, RefusedError, UsageError
-from pgdyno.host.awake import HALT_POLLING
+from pgdyno.host.cpu_idling import HALT_POLLING
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.kernel_file import display_name
 from pgdyno.model.plans.journal import ApplyResult, restart_options
@@ -31,16 +31,16 @@ from pgdyno.postgres.process.local_machine import machine_claimed
 from pgdyno.postgres.server import Server
 
 StartCheck: TypeAlias = Callable[[Server, Mapping[str, str]], None]
-"""Tries whether a server would start with these settings. Raises: SettingError, ServerStartError."""
+"""Tests whether a server starts with these settings. Raises: SettingError, ServerStartError."""
 
 
 @dataclass(frozen=True)
 class ApplyRequest:
     """A plan with permissions. ``is_persisted``: host changes survive a reboot.
 
-    ``start_check`` None: the server's programs are not accessible; ``is_start_tried``: somebody has tried it
-    already. ``planned_on`` is the server that the plan was made for, as ``describe`` writes it; None if that
-    is not to be compared. ``apply_id`` is what its receipts have in common.
+    ``start_check`` None: the server's programs are not accessible; ``is_start_tried``: the caller has already
+    tested the start. ``planned_on``: the server that the plan was made for, as ``describe`` formats it; None:
+    do not compare. ``apply_id``: common id of its receipts.
     """
 
     plan: Plan
@@ -56,7 +56,7 @@ class ApplyRequest:
 
 @dataclass(frozen=True)
 class _Ready:
-    """A plan that passed every check, with the original values."""
+    """A plan that passed all checks, with the original values."""
 
     checked: Checked
     notes: tuple[str, ...]
@@ -69,7 +69,7 @@ def apply_plan(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
     after everything was restored; StillChangedError if that was not possible.
     """
     with (
-        machine_claimed(is_wanted=bool(request.plan.host_changes)),  # what is found is not a trial's value
+        machine_claimed(is_wanted=bool(request.plan.host_changes)),  # a trial's values are not originals
         open_for_apply(
             access, request.apply_id, allow_restart=request.allow_restart, steps=request.steps
         ) as run,
@@ -83,11 +83,9 @@ def apply_plan(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
 
 
 def preview_apply(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
-    """Make every check except the one for permission to restart.
+    """Return the effect that ``apply_plan`` would have, after all checks except the permission to restart.
 
-    Describe the effect that ``apply_plan`` would have.
-
-    Changes nothing, and writes no journal.
+    Changes nothing, and does not write to the journal.
     """
     with open_for_preview(access) as opened:
         ready = _checked(request, opened, is_preview=True)
@@ -95,7 +93,7 @@ def preview_apply(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
 
 
 def _checked(request: ApplyRequest, opened: Opened, *, is_preview: bool = False) -> _Ready:
-    """Make every check and read the original values. Changes nothing."""
+    """Run all checks and read the original values. Changes nothing."""
     _check_server(request, opened.session)
     check_owners(Tree(opened.access.host_root), request.plan.host_changes)
     check_found(opened.server, opened.session.target.address)
@@ -119,12 +117,12 @@ def _persisted(request: ApplyRequest, opened: Opened) -> Persisted:
 
 
 def _check_server(request: ApplyRequest, session: Session) -> None:
-    """Refuse a plan for another server: a DSN with several hosts may lead elsewhere each time."""
+    """Refuse a plan for a different server: a DSN with several hosts may lead to another one each time."""
     here = describe(session.connection)
     if request.planned_on not in (None, here):
         raise RefusedError(
-            "the plan was made for another server than the one that answers now",
-            detail=f"planned for {request.planned_on}; now {here}",
+            "the plan was made for a different server than the one connected",
+            detail=f"planned for {request.planned_on}; connected to {here}",
             hint="name one server, by its own address: --dsn 'host=… port=…'",
         )
 
@@ -132,17 +130,17 @@ def _check_server(request: ApplyRequest, session: Session) -> None:
 def _check_plan(request: ApplyRequest, server: Server, files: ServerFiles | None) -> None:
     wanted = request.plan.settings
     check_durability(wanted, server)
-    _check_that_it_is_for_all(wanted)
+    _check_no_per_application(wanted)
     check_managers(server.managers, files.patroni_file() if files else None)
     check_settings(server.settings, wanted)
     check_standby_order(server, wanted, is_order_kept=request.is_standby_order_kept)
 
 
-def _check_that_it_is_for_all(wanted: Mapping[str, str]) -> None:
+def _check_no_per_application(wanted: Mapping[str, str]) -> None:
     for name in sorted(PER_APPLICATION & wanted.keys()):
         raise RefusedError(
             f"{name} = {wanted[name]} is not set for a whole server",
-            detail="it suits the statements of one application, and may harm those of another",
+            detail="it suits the statements of one application, but may harm those of another",
             hint=f"ALTER ROLE name SET {name} = {wanted[name]}; back: ALTER ROLE name RESET {name}",
         )
 
@@ -156,33 +154,31 @@ def _check_restart(access: ServerAccess, request: ApplyRequest, keys: tuple[str,
         )
     if keys and access.restarter is None:
         raise UsageError(
-            "the plan needs a restart, and pgdyno does not know how to restart this server",
+            "the plan needs a restart, but pgdyno does not know how to restart this server",
             detail=", ".join(keys),
-            hint="--restart-command 'pg_ctlcluster 15 main restart', or the command that restarts it here",
+            hint="use --restart-command 'pg_ctlcluster 15 main restart', or this server's restart command",
         )
 
 
 def _notes(request: ApplyRequest, opened: Opened, checked: Checked) -> tuple[str, ...]:
     notes = []
     if opened.files is None:
-        notes.append("the server's files are not accessible: a revert uses ALTER SYSTEM alone")
+        notes.append("the server's files are not accessible: a revert will use only ALTER SYSTEM")
     if checked.unknown_edits is not None:
-        notes.append(
-            f"edits of others in the configuration files could not be looked for: {checked.unknown_edits}"
-        )
+        notes.append(f"could not check the configuration files for edits by others: {checked.unknown_edits}")
     if checked.restarting and request.start_check is None and not request.is_start_tried:
-        notes.append("the start was not tried beforehand: the server's programs are not accessible")
+        notes.append("the start was not tested beforehand: the server's programs are not accessible")
     return tuple(notes)
 
 
 def _left_out(plan: Plan, *, is_preview: bool) -> Iterator[str]:
-    """Yield a note on changes that are left out, and one on those that may be when it comes to it."""
+    """Yield a note on changes that are left out, and one on those that apply may leave out."""
     if plan.unmeasured:
         names = ", ".join(display_name(line.change.key) for line in plan.unmeasured)
-        how = "pgdyno apply --unmeasured changes it, too"
-        yield f"left as found, because nothing has measured it ({how}): {names}"
+        how = "pgdyno apply --unmeasured changes it too"
+        yield f"not changed, because its effect has not been measured ({how}): {names}"
     if is_preview and any(line.change.lever == HALT_POLLING for line in plan.lines):
-        yield "idle polling is tried first, for a moment, and left out if it shortens no wake-up here"
+        yield "idle polling is tested briefly first, and left out if it does not shorten wake-ups here"
 
 
 def _result(request: ApplyRequest, opened: Opened, ready: _Ready) -> ApplyResult:

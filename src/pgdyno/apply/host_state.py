@@ -1,10 +1,10 @@
 """Set the host as variants request it, for the duration of a trial, with receipts.
 
-Whatever ends the trial, what was found is restored; after a kill ``pgdyno revert --host-only`` does it.
+The original values are restored however the trial ends; after a kill, by ``pgdyno revert --host-only``.
 
-Arms that take turns share the machine. What they all want alike is written once. A pool of huge pages holds
-what each of them takes. Everything else is written anew at every turn: ``plan/engine/sharing.py`` says what
-that makes sense for.
+Arms that take turns share the machine. Values that are equal for all arms are written once. A pool of huge
+pages holds the sum of their requests. All other values are written at every turn: ``plan/engine/sharing.py``
+decides for which files that makes sense.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from types import MappingProxyType
 
 from pgdyno.apply.ledger.log import open_journal
 from pgdyno.apply.owners import check_owners
-from pgdyno.apply.runs.by_hand import still_changed
 from pgdyno.apply.runs.changes import new_apply_id, prepare, receipts_for, write_receipts
 from pgdyno.apply.runs.host_run import HostRun, host_target, host_writers, receipts_of_host
+from pgdyno.apply.runs.manual_commands import still_changed
 from pgdyno.apply.runs.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.apply.session.access import no_steps
 from pgdyno.base.errors import SettingError, StillChangedError, as_pgdyno_error
@@ -31,14 +31,14 @@ from pgdyno.model.plans.plan import HUGE_PAGES, Change, Effect, kind_of
 from pgdyno.postgres.process.local_machine import workspace
 
 BeginTurn = Callable[[int], None]
-"""Gives the machine the values of an arm, by its place."""
+"""Sets the values of an arm, by its index."""
 
 
 @dataclass(frozen=True)
 class HostState:
-    """The machine that is measured on, and the journal of its changes.
+    """The measured machine, and the journal of its changes.
 
-    ``always`` are values of the kernel's files that are held besides, whatever arms ask for.
+    ``always``: values of kernel files to hold in addition to those that arms request.
     """
 
     journal_directory: Path
@@ -49,8 +49,8 @@ class HostState:
     def check(self, files: Mapping[str, str]) -> None:
         """Refuse values that cannot be set here or now. Changes nothing.
 
-        Raises: SettingError, PrivilegeError; OwnershipError if somebody else sets the same by himself; what
-        ``holding`` raises before it changes anything.
+        Raises: SettingError, PrivilegeError; OwnershipError if another program manages one of them; the
+        errors of ``holding`` before any change.
         """
         if not files:
             return
@@ -63,7 +63,7 @@ class HostState:
     def restore_left(self, paths: Collection[str]) -> None:
         """Restore these files after a killed trial, unless they were changed since.
 
-        Raises: LockHeldError if a trial is running; StorageError; ServerError for what does not come back.
+        Raises: LockHeldError if a trial is running; StorageError; ServerError if a value cannot be restored.
         """
         if not self.journal_directory.exists():
             return
@@ -74,12 +74,12 @@ class HostState:
 
     @contextmanager
     def holding(self, *arms: Mapping[str, str]) -> Iterator[BeginTurn | None]:
-        """Let the kernel's files hold these values meanwhile: the first arm's, until another's turn begins.
+        """Hold these values in kernel files: the first arm's, until another arm's turn begins.
 
-        Yields what begins a turn; None if nothing changes with turns.
-        Raises: before anything is changed LockHeldError, StorageError, or RefusedError if an earlier pgdyno
-        was interrupted; SettingError if the kernel does not take a value, when what was found is back;
-        StillChangedError if that could not be restored, or somebody else has changed it since.
+        Yields the function that begins a turn; None if no value differs between arms.
+        Raises: before any change LockHeldError, StorageError, or RefusedError if an earlier pgdyno was
+        interrupted; SettingError if the kernel rejects a value, after restoring the original ones;
+        StillChangedError if an original value could not be restored, or someone else changed it.
         """
         arms = tuple({**self.always, **arm} for arm in arms)
         if not any(arms):
@@ -115,7 +115,7 @@ class HostState:
 
 
 def this_host() -> HostState:
-    """Return the machine that is measured on, and the journal of its changes."""
+    """Return this machine's state, with the workspace's journal."""
     return HostState(workspace().root / "journal", host_writers(home=workspace().root))
 
 
@@ -133,16 +133,16 @@ class Shared:
     by_arm: Sequence[Mapping[str, str]]
 
     def later(self, path: str) -> tuple[str, ...]:
-        """Return the values that a file comes to hold after its first one."""
+        """Return the values that a file gets after its first one."""
         first = self.at_first[path]
         return tuple(dict.fromkeys(arm[path] for arm in self.by_arm if arm.get(path, first) != first))
 
 
 def share(arms: Sequence[Mapping[str, str]], found: Mapping[str, str]) -> Shared:
-    """Return the host's state for interleaved arms; all of them name the same files.
+    """Return the host's state for interleaved arms, which must all name the same files.
 
-    Of a pool, an arm's own is what it wants beyond what was found: that is somebody else's.
-    Raises: SettingError for a pool that is no number of pages.
+    An arm's share of a pool is the number of pages beyond those found, which belong to someone else.
+    Raises: SettingError for a pool size that is not a number of pages.
     """
     values = {path: [arm[path] for arm in arms] for path in found}
     pools = {
@@ -159,12 +159,12 @@ def _is_pool(path: str) -> bool:
 def _pages(path: str, wishes: Sequence[str], found: str) -> int:
     """Return the pages of a pool.
 
-    One arm: its request. Several: the original, and the sum of their requests beyond it.
+    One arm: its request. Several: the original size plus the sum of their requests beyond it.
     """
     for wish in wishes:
         if not wish.isdecimal():
             raise SettingError(
-                f'"{wish}" is no number of huge pages', detail=f"asked for {display_name(path)}"
+                f'"{wish}" is not a number of huge pages', detail=f"requested for {display_name(path)}"
             )
     sizes, present = [int(wish) for wish in wishes], int(found)
     return sizes[0] if len(sizes) == 1 else present + sum(max(0, size - present) for size in sizes)
@@ -172,7 +172,7 @@ def _pages(path: str, wishes: Sequence[str], found: str) -> int:
 
 @dataclass
 class Turns:
-    """Writes the values of the arm whose turn it is."""
+    """Writes the values of the current arm."""
 
     writers: Mapping[str, HostWriter]
     by_arm: Sequence[Mapping[str, str]]
@@ -186,7 +186,7 @@ class Turns:
                 self.now = {**self.now, path: value}
 
     def try_all(self) -> None:
-        """Let every arm have its values once. Raises: SettingError if the kernel makes others of them."""
+        """Set every arm's values once. Raises: SettingError if the kernel changes a value."""
         for arm, values in enumerate(self.by_arm):
             self.begin(arm)
             for path, value in values.items():
@@ -210,12 +210,12 @@ def _give_back(run: HostRun, apply_id: str) -> None:
         ) from error
     if drifted:
         raise StillChangedError(
-            "the machine was changed by others while it was measured",
+            "someone else changed the machine while it was measured",
             detail="; ".join(
                 f"{display_name(one.key)} is {one.now}, requested was {one.wanted}" for one in drifted
             ),
             hint=f"{REVERT_HOST} --drifted=overwrite restores the original values, "
-            "--drifted=keep leaves the present ones",
+            "--drifted=keep keeps the present ones",
         )
 
 

@@ -60,7 +60,7 @@ def revert_text(result: RevertResult) -> str:
     if result.pending_restart:
         lines += ["", f"Waiting for a restart: {', '.join(result.pending_restart)}"]
         command = f"{result.revert_command} {result.restart_options}"
-        lines += [f"    the files are restored; {command} brings them into force"]
+        lines += [f"    the files are restored; {command} puts them into effect"]
     return _text([*lines, *_damage(result.damage), *_notes(result.notes)])
 
 
@@ -80,8 +80,8 @@ def _statements(statements: Sequence[str], target: str, restarts: int) -> Iterat
     if not statements:
         yield "Nothing to change."
         return
-    takes = _count(restarts, "restart") if restarts else "no restart"
-    yield f"Would run {_count(len(statements), 'statement')} on {target}; takes {takes}"
+    needed = _count(restarts, "restart") if restarts else "no restart"
+    yield f"Would run {_count(len(statements), 'statement')} on {target}; needs {needed}"
     yield ""
     yield from (f"    {statement}" for statement in statements)
 
@@ -118,20 +118,20 @@ def _drift(drift: Drift, revert_command: str) -> Iterator[str]:
     if drift.later is not None:
         by = f"the plan for the server at {drift.later}"
         yield f"Left alone: {display_name(drift.key)}: {by} has changed it since"
-        yield "    revert that one first, then this one"
+        yield "    revert that plan first, then this one"
         return
-    now = "it was removed by others" if drift.now is None else f"it was set to {drift.now}"
-    yield f"Left alone: {display_name(drift.key)}: {now} after it was changed to {drift.wanted}"
+    now = "someone else removed it" if drift.now is None else f"someone else set it to {drift.now}"
+    yield f"Left alone: {display_name(drift.key)}: {now} after pgdyno changed it to {drift.wanted}"
     if drift.key == OF_GROUP and drift.now is not None:
-        yield "    others may have made it, or an interrupted apply: if nobody needs it, as root,"
+        yield "    it was made by another program or an interrupted apply; if no program needs it, as root,"
         yield f"    rmdir {GROUP}, then {revert_command}"
     yield f"    {revert_command} --drifted=overwrite restores the original values,"
-    yield "    --drifted=keep leaves the present ones"
+    yield "    --drifted=keep keeps the present ones"
 
 
 def _others(journals: Iterable[OtherJournal]) -> Iterator[str]:
     for one in journals:
-        held = "it may hold changes; it is closed to this user"
+        held = "it may contain changes; this user cannot read it"
         if one.open_receipts is not None:
             held = f"{_count(one.open_receipts, 'change')} applied"
         yield f"another journal: {one.directory} ({held})"
@@ -141,7 +141,7 @@ def _others(journals: Iterable[OtherJournal]) -> Iterator[str]:
 
 def _damage(damage: Iterable[str]) -> list[str]:
     lines = [f"    {line}" for line in damage]
-    return ["", "The journal is damaged; the contents of these lines are not known:", *lines] if lines else []
+    return ["", "The journal is damaged; the contents of these lines are unknown:", *lines] if lines else []
 
 
 def _notes(notes: Iterable[str]) -> list[str]:
@@ -149,7 +149,7 @@ def _notes(notes: Iterable[str]) -> list[str]:
 
 
 def _effective(one: Outcome) -> str:
-    """Describe an effective value that differs literally from the requested one."""
+    """Describe the effective value; empty if it is literally the requested one."""
     return "" if one.effective in (None, one.wanted) else f"in force: {one.effective}"
 
 

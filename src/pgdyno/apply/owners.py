@@ -1,7 +1,4 @@
-"""Refuse host changes that another program manages.
-
-A plan may be older than that program.
-"""
+"""Refuse changes of host values that another program manages, perhaps only since the plan was made."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from pgdyno.model.plans.plan import Change
 
 
 def check_owners(tree: Tree, changes: Sequence[Change]) -> None:
-    """Refuse to write behind a program that would set its own values again. Raises: OwnershipError."""
+    """Refuse changes that another program would overwrite with its own values. Raises: OwnershipError."""
     if not changes:
         return
     for owner in find_owners(tree).or_else(()):

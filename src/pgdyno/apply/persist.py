@@ -1,7 +1,7 @@
 """``apply --persist``: make host changes survive a reboot.
 
-Each value goes into the file of its place (sysctl.d, a udev rule, tmpfiles.d), and each file is a change with
-a receipt like any other, so that one revert takes everything back.
+Each value goes into a file by its kind (sysctl.d, a udev rule, tmpfiles.d). Each file is a change with a
+receipt like any other, so one revert undoes everything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pgdyno.base.errors import OwnershipError
 from pgdyno.base.ports import HostWriter
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.kernel_file import COUPLED, display_name
-from pgdyno.host.machine.at_start import (
+from pgdyno.host.machine.boot_sources import (
     set_later,
     why_no_sysctls,
     why_no_tmpfiles,
@@ -31,7 +31,7 @@ from pgdyno.plan.formats._places import Place, device_file, place_of
 
 _WHY_NOT = {Place.SYSCTL: why_no_sysctls, Place.UDEV: why_no_udev, Place.TMPFILES: why_no_tmpfiles}
 _DEBUGFS = "/sys/kernel/debug/"
-_NOTHING = "nothing to persist: neither this plan nor an earlier apply that is in force changes the machine"
+_NOTHING = "nothing to persist: neither this plan nor an earlier apply in force changes the machine"
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Persisting:
     def files(self, planned: Iterable[Change]) -> Persisted:
         """Return the files that set the planned values, and those of earlier applies still in force.
 
-        Raises: OwnershipError if a file of that name is not ours, or somebody has edited it; if somebody else
-        sets the same values by himself.
+        Raises: OwnershipError if a file with that name is not ours or was edited by someone else, or if
+        another program manages one of the values.
         """
         values = {**self._in_force(), **{one.key: one for one in planned if one.kind in HOST_KINDS}}
         if not values:
@@ -75,7 +75,7 @@ class Persisting:
         return Persisted(tuple(written), tuple(notes))
 
     def _in_force(self) -> dict[str, Change]:
-        """Return the changes of earlier applies for this server that are still in force, by path."""
+        """Return the changes by earlier applies for this server that are still in force, by path."""
         newest = {one.key: one for one in reversed(receipts_of_host(self.contents.receipts, self.server))}
         return {key: one.change for key, one in newest.items() if self._is_in_force(one)}
 
@@ -87,7 +87,7 @@ class Persisting:
         return is_ours and not writer.is_gone(receipt.found)
 
     def _file(self, file: StartFile, changes: Sequence[Change]) -> Iterator[Change]:
-        """Yield the change of a file, unless it has these values already."""
+        """Yield the change of a file, unless it already has these values."""
         present = self.writers[PERSISTED_FILE].value_if_any(file.path)
         if present is not None:
             self._check_ours(file.path, present)
@@ -96,19 +96,19 @@ class Persisting:
             yield Change("persist", PERSISTED_FILE, file.path, None, text, Effect.IMMEDIATE)
 
     def _check_ours(self, path: str, present: str) -> None:
-        """Refuse to overwrite files of others, and files of ours that were edited since."""
+        """Refuse to overwrite files not written by pgdyno, and files that were edited since."""
         receipts = receipts_of_host(self.contents.receipts, None)
         ours = next((one.change.value for one in receipts if one.key == path), None)
         if ours is None:
             raise OwnershipError(
-                f"{path} is there already, and pgdyno did not write it",
+                f"{path} already exists, and pgdyno did not write it",
                 detail="the journal has no receipt for it",
-                hint="move it away, or leave out --persist",
+                hint="move it away, or omit --persist",
             )
         if ours != present:
             raise OwnershipError(
-                f"others have edited {path} since pgdyno wrote it",
-                hint="pgdyno revert --drifted=overwrite takes it away; or leave out --persist",
+                f"someone else has edited {path} since pgdyno wrote it",
+                hint="remove it with pgdyno revert --drifted=overwrite, or omit --persist",
             )
 
     def _notes(self, file: StartFile, changes: Sequence[Change]) -> Iterator[str]:
@@ -117,19 +117,19 @@ class Persisting:
             yield from self._winners(file.path, [change.key for change in changes])
         if any(change.kind == HUGE_PAGES for change in changes):
             yield (
-                "huge pages are reserved when the machine starts, while memory is not scattered yet: revert "
-                "them before it is given less memory"
+                "huge pages are reserved at boot, before memory is fragmented: revert them before reducing "
+                "the machine's memory"
             )
         if debugfs := [change for change in changes if change.key.startswith(_DEBUGFS)]:
-            yield f"{_names(debugfs)}: set at the start if debugfs is mounted before systemd-tmpfiles runs"
+            yield f"{_names(debugfs)}: set at boot only if debugfs is mounted before systemd-tmpfiles runs"
         if disks := sorted(set(filter(None, map(_disk, changes)))):
-            yield f"{file.path} knows disks by name ({', '.join(disks)}): see that they keep them"
+            yield f"{file.path} identifies disks by name ({', '.join(disks)}): make sure the names are stable"
 
     def _winners(self, path: str, keys: Collection[str]) -> Iterator[str]:
-        """Yield the files that set the same after ours. Of two coupled sysctls the later one counts."""
+        """Yield files that set the same values after ours. Of two coupled sysctls the later one counts."""
         watched = [*keys, *(COUPLED[key] for key in keys if key in COUPLED)]
         for other, key in set_later(self.tree, path, watched):
-            yield f"{other} sets {display_name(key)} after {path}, and wins when the machine starts"
+            yield f"{other} sets {display_name(key)} after {path}, and overrides it at boot"
 
     def _huge_page_kb(self) -> int | None:
         default_bytes = inspect_memory(self.tree).huge_page_bytes.or_none()
@@ -137,7 +137,7 @@ class Persisting:
 
 
 def _without_place(changes: Iterable[Change]) -> Iterator[str]:
-    """Describe the changes that no file can set at boot."""
+    """Yield a note for each change that no file can set at boot."""
     for change in changes:
         place = place_of(change.key)
         if place not in _WHY_NOT:

@@ -1,8 +1,8 @@
 """``pgdyno revert``: restore the values from before the last apply, or before all of them.
 
-A key that somebody else has changed since is left alone unless the user says otherwise: the revert is then
-incomplete, says so, and the command ends with 3. The same holds for a former value that waits for a
-restart nobody has allowed. Reverting again later goes on from there.
+A key that someone else has changed since is left alone unless the user decides otherwise: the revert is then
+reported as incomplete, with exit status 3. The same holds for an original value that waits for a restart that
+is not allowed. A later revert continues from there.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from pgdyno.apply.configuration.standby_order import check_standby_order
 from pgdyno.apply.ledger.log import Contents, Journal, open_journal, read_journal
 from pgdyno.apply.ledger.places import candidate_directories, other_journals
-from pgdyno.apply.runs.by_hand import outcome, restoring_edits, restoring_statements, still_changed
+from pgdyno.apply.runs.changes import Undone
 from pgdyno.apply.runs.host_run import HostRun, drift_on_host, receipts_of_host
+from pgdyno.apply.runs.manual_commands import outcome, restoring_edits, restoring_statements, still_changed
 from pgdyno.apply.runs.server_writers import RunningWriters, running_writers, stopped_writers
 from pgdyno.apply.runs.stopped_server import Stopped, files_of_named, find_stopped, receipts_of_named
-from pgdyno.apply.runs.undo import Undoing, Undone, find_drift, other_programs, restore_all, undo
+from pgdyno.apply.runs.undo import Undoing, find_drift, other_programs, restore_all, undo
 from pgdyno.apply.session.access import ServerAccess, Steps, no_steps
 from pgdyno.apply.session.restart import command_restarter
 from pgdyno.apply.session.session import Session, locked_session, reading_session
@@ -39,8 +40,8 @@ from pgdyno.model.plans.plan import PROGRAM_KINDS
 from pgdyno.postgres.guc import Guc
 from pgdyno.postgres.server import STANDBY_FIRST_SETTINGS
 
-# For a server whose restart was asked for by a pgdyno that was killed meanwhile: while there is a postmaster
-# that recovers or waits for its clients, and between its stop and its start.
+# How long to wait for a server that a killed pgdyno was restarting: while a postmaster exists, which recovers
+# or waits for its clients; and without one, between stop and start.
 _COMING_UP_S = 60.0
 _BETWEEN_S = 5.0
 _POLL_S = 0.2
@@ -48,9 +49,9 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True)
 class RevertRequest:
-    """A request to revert, with permissions. ``is_all`` goes back before the first apply.
+    """A request to revert, with permissions. ``is_all``: to the state before the first apply.
 
-    ``apply_id`` is the apply to undo, and nothing if it has changed nothing; None: the last one.
+    ``apply_id``: the apply to undo; if it changed nothing, nothing is undone. None: the last one.
     """
 
     is_all: bool = False
@@ -62,12 +63,13 @@ class RevertRequest:
 
 
 def revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
-    """Restore the original values, newest change first. Nothing to revert is no error.
+    """Restore the original values, newest change first. Nothing to revert is not an error.
 
-    A server that is down is restored through its files where they are within reach, and started if a
-    restart is allowed.
-    Raises: LockHeldError, RefusedError for the order of standbys, and UsageError before anything is changed;
-    StillChangedError if it could not be finished; ConnectionFailedError if nothing was to revert anyway.
+    A server that is down is restored through its files if they are accessible, and started if a restart is
+    allowed.
+    Raises: LockHeldError, RefusedError for the order of standbys, and UsageError before any change;
+    StillChangedError if the revert could not be finished; ConnectionFailedError if there was nothing to
+    revert.
     """
     with open_journal(access.journal_directory) as journal:
         tried = _try_running(access, request, journal)
@@ -88,7 +90,7 @@ def revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
             raise StillChangedError(
                 f"{failure.message}; the server may be down",
                 detail=failure.detail,
-                hint=f"its files are restored; see that it runs, then {access.revert_command} once more",
+                hint=f"its files are restored; make sure it runs, then run {access.revert_command} again",
             ) from error
         running = _revert_running(access, request, journal)
         return replace(running, restarts=running.restarts + 1)
@@ -101,7 +103,7 @@ def preview_revert(access: ServerAccess, request: RevertRequest) -> RevertResult
         writers = running_writers(session, access.files(session))
         receipts = _chosen(_receipts_of(contents, session.target), request)
         drifts = tuple(drift for one in receipts if (drift := _drift(access, writers, one)) is not None)
-        restarts = int(bool(_taking_restart(session, receipts)))
+        restarts = int(bool(_restart_keys(session, receipts)))
         done = Undone(receipts, drifts, (), restarts)
         return replace(_result(access, session, done, contents), is_dry_run=True)
 
@@ -115,7 +117,7 @@ def _drift(access: ServerAccess, writers: RunningWriters, receipt: Receipt) -> D
 def _try_running(
     access: ServerAccess, request: RevertRequest, journal: Journal
 ) -> RevertResult | ConnectionFailedError:
-    """Revert over a connection, or return why there is none."""
+    """Revert over a connection, or return why that is not possible."""
     contents = journal.read()
     if failure := _connection_failure(access, contents):
         return failure
@@ -124,7 +126,7 @@ def _try_running(
     except (ConnectionFailedError, StillChangedError) as error:
         if not (_is_coming_up(access, contents) and _has_lost_connection(error)):
             raise
-    # A restart that a killed pgdyno had asked for has just ended our session. It ends one only.
+    # The restart requested by a killed pgdyno has just ended our session. That happens only once.
     failure = _connection_failure(access, contents)
     return failure or _revert_running(access, request, journal)
 
@@ -145,7 +147,7 @@ def _revert_running(access: ServerAccess, request: RevertRequest, journal: Journ
             on_drift=request.on_drift,
             steps=request.steps,
         )
-        with telling_what_is_left(access, journal, receipts, lambda: not session.connection.closed):
+        with reporting_leftovers(access, journal, receipts, lambda: not session.connection.closed):
             try:
                 on_host = _undo_on_host(access, request, journal, receipts)
             finally:
@@ -157,11 +159,11 @@ def _revert_running(access: ServerAccess, request: RevertRequest, journal: Journ
 def _revert_files(
     access: ServerAccess, request: RevertRequest, journal: Journal, stopped: Stopped
 ) -> RevertResult:
-    """Restore the files of a server that is down. Raises: StillChangedError if that cannot be finished."""
+    """Restore the files of a server that is down. Raises: StillChangedError if that fails."""
     receipts = _chosen(_receipts_of(journal.read(), stopped.target), request)
     on_server = [one for one in receipts if not one.is_on_host]
     writers = stopped_writers(stopped.files)
-    with telling_what_is_left(access, journal, receipts, lambda: False):
+    with reporting_leftovers(access, journal, receipts, lambda: False):
         try:
             on_host = _undo_on_host(access, request, journal, receipts)
         finally:
@@ -174,14 +176,16 @@ def _revert_files(
         drifted=(*done.drifted, *on_host.drifted),
         pending_restart=tuple(sorted(receipt.key for receipt in done.restored)),
         damage=journal.read().damage,
-        notes=(f"the server is down: its files are restored; start it, then {access.revert_command} again",),
+        notes=(
+            f"the server is down: its files are restored; start it, then run {access.revert_command} again",
+        ),
         revert_command=access.revert_command,
         restart_options=restart_options(access.restart_command),
     )
 
 
 @contextmanager
-def telling_what_is_left(
+def reporting_leftovers(
     access: ServerAccess, journal: Journal, receipts: Sequence[Receipt], is_server_up: Callable[[], bool]
 ) -> Iterator[None]:
     """Turn errors and interrupts of a revert into a StillChangedError while receipts are open."""
@@ -198,7 +202,7 @@ def telling_what_is_left(
 
 
 def _restarted_as_before(access: ServerAccess, receipts: Iterable[Receipt]) -> ServerAccess:
-    """Return an access with the newest command that apply was given, unless the user has named another."""
+    """Return an access with apply's newest restart command, unless the user has named one."""
     command = next((one.restart_command for one in receipts if one.restart_command), ())
     if access.restarter is not None or not command:
         return access
@@ -208,19 +212,19 @@ def _restarted_as_before(access: ServerAccess, receipts: Iterable[Receipt]) -> S
 def _check_restart(
     access: ServerAccess, session: Session, receipts: Sequence[Receipt], request: RevertRequest
 ) -> None:
-    """Refuse to begin with a restart that is allowed, needed, and not known how to do."""
+    """Refuse to begin if a restart is needed and allowed, but no restart command is known."""
     if not request.allow_restart or access.restarter is not None:
         return
-    if keys := _taking_restart(session, receipts):
+    if keys := _restart_keys(session, receipts):
         raise _no_way_to_restart(", ".join(keys))
 
 
 def _check_programs(
     access: ServerAccess, session: Session, receipts: Sequence[Receipt], request: RevertRequest
 ) -> None:
-    """Refuse to restart a healthy server onto former programs that cannot run it any more.
+    """Refuse to restart a healthy server with former programs that can no longer run it.
 
-    Meanwhile they may be gone, or something may be in use that only the present ones have.
+    They may be gone by now, or the server may use features that only the present ones have.
     Raises: RefusedError, ServerError.
     """
     check = access.programs_check
@@ -232,26 +236,26 @@ def _check_programs(
 
 def _no_way_to_restart(keys: str | None = None) -> UsageError:
     return UsageError(
-        "undoing this takes a restart, and pgdyno does not know how to restart this server",
+        "undoing this needs a restart, but pgdyno does not know how to restart this server",
         detail=keys,
-        hint="--restart-command 'systemctl restart postgresql', or the command that restarts it here; or "
-        "leave out --allow-restart, restart it yourself, and run pgdyno revert once more",
+        hint="use --restart-command 'systemctl restart postgresql', or this server's restart command; or "
+        "omit --allow-restart, restart it yourself, and run pgdyno revert again",
     )
 
 
-def _taking_restart(session: Session, receipts: Sequence[Receipt]) -> list[str]:
-    """Return the keys whose former values take a restart."""
+def _restart_keys(session: Session, receipts: Sequence[Receipt]) -> list[str]:
+    """Return the keys that need a restart to get their original values."""
     gucs, others = read_gucs(session.connection), other_programs(session, receipts)
-    return [one.key for one in receipts if one.key in others or _takes_restart(one, gucs)]
+    return [one.key for one in receipts if one.key in others or _needs_restart(one, gucs)]
 
 
-def _takes_restart(receipt: Receipt, gucs: Mapping[str, Guc]) -> bool:
+def _needs_restart(receipt: Receipt, gucs: Mapping[str, Guc]) -> bool:
     guc = gucs.get(receipt.key)
     return guc is not None and guc.needs_restart and guc.setting != receipt.found.state.get("setting")
 
 
 def _receipts_of(contents: Contents, target: Target) -> tuple[Receipt, ...]:
-    """Return the open receipts of a server and of the machine it was changed with, newest first."""
+    """Return the open receipts of a server, and of the machine for this server's plans, newest first."""
     on_host = {receipt.id for receipt in receipts_of_host(contents.receipts, target)}
     return tuple(
         receipt
@@ -263,7 +267,7 @@ def _receipts_of(contents: Contents, target: Target) -> tuple[Receipt, ...]:
 def _undo_on_host(
     access: ServerAccess, request: RevertRequest, journal: Journal, receipts: Sequence[Receipt]
 ) -> Undone:
-    """Restore the machine. It comes first: a restarted server must not find the huge pages of a pool."""
+    """Restore the machine, before a restarted server could use the pool's huge pages."""
     run = HostRun(journal, access.host_writers, request.steps)
     return run.undo([one for one in receipts if one.is_on_host], request.on_drift)
 
@@ -288,7 +292,7 @@ def _chosen(receipts: tuple[Receipt, ...], request: RevertRequest) -> tuple[Rece
 def _check_order(
     access: ServerAccess, session: Session, receipts: tuple[Receipt, ...], request: RevertRequest
 ) -> None:
-    """Refuse to go back where a standby would stop: for it that is a change like any other."""
+    """Refuse original values that would stop a standby, as for any other change."""
     former = {one.key: one.found.state["setting"] for one in receipts if not one.is_on_host}
     if not former.keys().isdisjoint(STANDBY_FIRST_SETTINGS):
         check_standby_order(
@@ -297,7 +301,7 @@ def _check_order(
 
 
 def _is_coming_up(access: ServerAccess, contents: Contents) -> bool:
-    """Whether a restart was requested whose outcome is unknown."""
+    """Whether a restart with unknown outcome was requested."""
     return any(one.apply_id in contents.restarting for one in receipts_of_named(access, contents))
 
 
@@ -306,7 +310,7 @@ def _has_lost_connection(error: PgdynoError) -> bool:
 
 
 def _connection_failure(access: ServerAccess, contents: Contents) -> ConnectionFailedError | None:
-    """Return why the server takes no connections; None if it does."""
+    """Return why the server does not accept connections; None if it does."""
     files = files_of_named(access, receipts_of_named(access, contents))
     started_s = time.monotonic()
     while True:
@@ -343,7 +347,7 @@ def _result(access: ServerAccess, session: Session, done: Undone, contents: Cont
 
 
 def _staying(others: Sequence[Receipt]) -> Iterator[str]:
-    """Yield notes on the open receipts that are not of the server."""
+    """Yield notes on open receipts that are not of this server."""
     of_machine = sum(1 for one in others if one.is_of_machine_alone)
     if len(others) > of_machine:
         yield f"{len(others) - of_machine} changes on other servers stay applied: pgdyno status"

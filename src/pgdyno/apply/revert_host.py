@@ -1,4 +1,4 @@
-"""``pgdyno revert --host-only``: restore the machine without a server, which may be gone."""
+"""``pgdyno revert --host-only``: restore the machine without a connection to a server, which may be gone."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import os
 from dataclasses import replace
 
 from pgdyno.apply.ledger.log import Contents, open_journal, read_journal
-from pgdyno.apply.revert import RevertRequest, telling_what_is_left
-from pgdyno.apply.runs.by_hand import outcome, restoring_statements
+from pgdyno.apply.revert import RevertRequest, reporting_leftovers
+from pgdyno.apply.runs.changes import Undone
 from pgdyno.apply.runs.host_run import HostRun, drift_on_host, receipts_of_host
-from pgdyno.apply.runs.undo import Undone
+from pgdyno.apply.runs.manual_commands import outcome, restoring_statements
 from pgdyno.apply.session.access import ServerAccess
 from pgdyno.model.plans.journal import Receipt, RevertResult
 
 
-def concerns_host_alone(access: ServerAccess) -> bool:
-    """Whether trials or ``setup`` alone have changed something, so that no server has to be asked.
+def affects_only_host(access: ServerAccess) -> bool:
+    """Whether all open changes are by trials or ``setup``, so that no server has to be contacted.
 
-    What a server's plan has changed on it is that server's. A damaged line may hide the receipt of one.
+    False for changes by a server's plan, and for a damaged journal, which may hide one.
     """
     contents = read_journal(access.journal_directory)
     is_no_servers = all(one.is_of_machine_alone for one in contents.open) and not contents.damage
@@ -25,16 +25,16 @@ def concerns_host_alone(access: ServerAccess) -> bool:
 
 
 def revert_host(access: ServerAccess, request: RevertRequest) -> RevertResult:
-    """Restore the machine's original values, newest change first. Nothing to revert is no error.
+    """Restore the machine's original values, newest change first. Nothing to revert is not an error.
 
-    Left out are changes on another machine, whose journal this one shares or is a copy of.
-    Raises: LockHeldError; StillChangedError if it could not be finished.
+    Changes on other machines are skipped: the journal may be shared with one, or be a copy.
+    Raises: LockHeldError; StillChangedError if the revert could not be finished.
     """
     access = _for_host(access)
     with open_journal(access.journal_directory) as journal:
         contents = journal.read()
         receipts = _chosen(contents, request)
-        with telling_what_is_left(access, journal, receipts, lambda: True):
+        with reporting_leftovers(access, journal, receipts, lambda: True):
             done = HostRun(journal, access.host_writers, request.steps).undo(receipts, request.on_drift)
         return _result(access, done, contents)
 
@@ -53,7 +53,7 @@ def _for_host(access: ServerAccess) -> ServerAccess:
 
 
 def _chosen(contents: Contents, request: RevertRequest) -> tuple[Receipt, ...]:
-    """Return the receipts to revert, newest first: of the last apply that changed the machine, or all."""
+    """Return the receipts to revert, newest first: those of the last apply on this machine, or all."""
     receipts = receipts_of_host(contents.receipts, None)
     return tuple(one for one in receipts if request.is_all or one.apply_id == receipts[0].apply_id)
 

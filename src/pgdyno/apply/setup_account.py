@@ -1,11 +1,11 @@
-"""The use case ``setup --account``: an account of pgdyno's own, with a receipt."""
+"""The use case ``setup --account``: create an account for pgdyno, with a receipt."""
 
 from __future__ import annotations
 
 from pgdyno.apply.ledger.log import Journal, open_journal, read_journal
-from pgdyno.apply.runs.by_hand import still_changed
 from pgdyno.apply.runs.changes import new_apply_id, prepare, receipts_for, write_receipts
 from pgdyno.apply.runs.host_run import HostRun, host_target
+from pgdyno.apply.runs.manual_commands import still_changed
 from pgdyno.apply.runs.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.apply.session.access import Steps, no_steps
 from pgdyno.apply.writers.account import AccountWriter
@@ -18,10 +18,10 @@ _CHANGE = Change("setup", ACCOUNT, KEY, None, WANTED, Effect.IMMEDIATE)
 
 
 def set_up_account(place: Workspace, steps: Steps = no_steps) -> bool:
-    """Make the account; False if it is there already. No measurement and no build runs meanwhile.
+    """Create the account; False if it already exists. Excludes measurements and builds.
 
-    Raises: PrivilegeError, ServerError, OwnershipError, LockHeldError, RefusedError, StorageError before
-    anything is changed; what useradd says, when everything is undone; StillChangedError if that failed.
+    Raises: PrivilegeError, ServerError, OwnershipError, LockHeldError, RefusedError, StorageError before any
+    change; ServerError with useradd's message, after undoing everything; StillChangedError if undoing failed.
     """
     directory, writer = place.root / "journal", AccountWriter(place.root)
     check_unfinished(read_journal(directory), None, REVERT_HOST)
@@ -45,7 +45,7 @@ def _make(journal: Journal, writer: AccountWriter, steps: Steps) -> None:
 
 
 def _undo(run: HostRun, receipt_id: str) -> None:
-    """Undo a change that has failed. Raises: StillChangedError."""
+    """Undo a failed change. Raises: StillChangedError."""
     left = [one for one in run.journal.read().open if one.id == receipt_id]
     try:
         run.undo(left)

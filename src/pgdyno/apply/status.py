@@ -23,7 +23,7 @@ from pgdyno.model.plans.journal import Receipt, ReceiptState, StatusEntry, Statu
 from pgdyno.model.plans.plan import PERSISTED_FILE
 from pgdyno.postgres.guc import Guc
 
-_FORMER_VALUE = "it has the value that was found before"
+_FORMER_VALUE = "it has its original value"
 
 
 def journal_status(access: ServerAccess, *, candidates: Iterable[Path] | None = None) -> StatusReport:
@@ -31,7 +31,7 @@ def journal_status(access: ServerAccess, *, candidates: Iterable[Path] | None = 
 
     No server is contacted.
 
-    ``candidates`` are where other journals may lie; None means the default places on this host.
+    ``candidates``: possible directories of other journals; None: the default ones on this host.
     """
     contents = read_journal(access.journal_directory)
     places = candidate_directories() if candidates is None else candidates
@@ -52,7 +52,7 @@ def journal_status(access: ServerAccess, *, candidates: Iterable[Path] | None = 
 def server_status(access: ServerAccess, *, candidates: Iterable[Path] | None = None) -> StatusReport:
     """Return the journal's changes, with present values for those on this server.
 
-    Takes no lock, so that it works while another pgdyno is busy. Changes nothing.
+    Takes no lock, and so works while another pgdyno is busy. Changes nothing.
     """
     report = journal_status(access, candidates=candidates)
     receipts = read_journal(access.journal_directory).open
@@ -69,30 +69,30 @@ def server_status(access: ServerAccess, *, candidates: Iterable[Path] | None = N
 
 
 def _newest_per_key(receipts: Iterable[Receipt]) -> tuple[Receipt, ...]:
-    """Leave out older changes of the same key: the newer one hides their present state."""
+    """Return the newest receipt of each key: it hides the state of older ones."""
     return tuple({(receipt.target, receipt.key): receipt for receipt in receipts}.values())
 
 
 def _on_host(receipt: Receipt, writer: HostWriter) -> StatusEntry:
-    """Return a receipt's entry with the machine's present value. Reading needs no privilege."""
+    """Return a receipt's entry with the machine's present value."""
     try:
         now = writer.value_if_any(receipt.key)
         drift = _drift_on_host(receipt, writer, now)
         return replace(_entry(receipt), effective=shown(receipt.change.kind, now), drift=drift)
     except (PrivilegeError, SettingError) as error:
-        return replace(_entry(receipt), drift=f"not known: {error.message}")
+        return replace(_entry(receipt), drift=f"unknown: {error.message}")
 
 
 def _drift_on_host(receipt: Receipt, writer: HostWriter, now: str | None) -> str | None:
     if writer.is_gone(receipt.found):
         has_it = writer.equals(receipt.key, now, receipt.change.value)
-        return f"the machine was restarted, and {'has it nevertheless' if has_it else 'has forgotten it'}"
+        return f"the machine was restarted, {'but still has this value' if has_it else 'which discarded it'}"
     if drift_on_host(writer, receipt) is not None:
-        done = "edited by others" if receipt.change.kind == PERSISTED_FILE else f"set to {now}"
-        return "its file is not there any more" if now is None else f"it was {done}"
+        done = "edited by someone else" if receipt.change.kind == PERSISTED_FILE else f"set to {now}"
+        return "its file no longer exists" if now is None else f"it was {done}"
     if receipt.is_settled and not writer.equals(receipt.key, now, receipt.change.value):
         return _FORMER_VALUE
-    return None  # if an apply was interrupted or failed, the state says it all
+    return None  # the receipt's state already shows an interrupted or failed apply
 
 
 def _present(
@@ -102,23 +102,23 @@ def _present(
         return _programs(receipt, writer)
     guc = gucs.get(receipt.key)
     if guc is None:
-        return replace(_entry(receipt), drift="the server does not know this setting any more")
+        return replace(_entry(receipt), drift="the server no longer has this setting")
     return replace(_entry(receipt), effective=guc.display(), drift=_drift(receipt, writer, guc))
 
 
 def _programs(receipt: Receipt, writer: ProgramWriter) -> StatusEntry:
-    """Return the programs that run the server now, and whether their selection is unchanged."""
+    """Return a receipt's entry with the server's running programs, and any drift of their selection."""
     try:
         running = writer.verify(receipt.key)
         drift = find_drift(writer, receipt)
     except PrivilegeError as error:
-        return replace(_entry(receipt), drift=f"not known: {error.message}")
+        return replace(_entry(receipt), drift=f"unknown: {error.message}")
     entry = replace(_entry(receipt), effective=running)
     if drift is not None:
         now = drift.now
-        return replace(entry, drift="it is gone" if now is None else f"it was set to {now}")
+        return replace(entry, drift="it no longer exists" if now is None else f"it was set to {now}")
     if receipt.is_settled and not writer.meets(receipt.key, receipt.change.value, running or ""):
-        return replace(entry, drift="it is not in force: other programs run the server")
+        return replace(entry, drift="it is not in force: the server runs other programs")
     return entry
 
 
@@ -127,11 +127,11 @@ def _drift(receipt: Receipt, writer: AlterSystemWriter, guc: Guc) -> str | None:
         drift = find_drift(writer, receipt)
         now = writer.read(receipt.key).value
     except (PrivilegeError, SettingError) as error:
-        return f"not known: {error.message}"
+        return f"unknown: {error.message}"
     if drift is not None:
         return "it was removed from postgresql.auto.conf" if now is None else f"it was set to {now}"
     if receipt.state is not ReceiptState.VERIFIED:
-        return None  # the state says it all: an apply was interrupted or failed
+        return None  # the receipt's state already shows an interrupted or failed apply
     if not writer.equals(receipt.key, now, receipt.change.value):
         return _FORMER_VALUE
     return _not_in_force(receipt, writer, guc)

@@ -1,4 +1,4 @@
-"""Turn model objects into JSON-able documents: the one rule for ``--json``, the store and bundles.
+"""Convert model objects into JSON documents: the one rule for ``--json``, the store and bundles.
 
     dataclass        object with one member per field, in the fields' order; properties are left out
     Fact             {"value": …, "source": …}  or  {"unknown": reason, "source": …}
@@ -8,7 +8,7 @@
     infinity, NaN    null, as ECMA-262's JSON.stringify does: JSON has no such numbers
     path             string
 
-Anything else is a programming error and raises, so that nothing is printed as ``<object at 0x…>``.
+Any other type is a programming error and raises: nothing is printed as ``<object at 0x…>``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 def to_document(thing: object) -> Json:
     """Convert ``thing`` and everything in it into plain JSON types.
 
-    Raises: TypeError naming the type that has no JSON form.
+    Raises: TypeError with the type that has no JSON form.
     """
     if isinstance(thing, Enum):  # before str and int: StrEnum and IntEnum are both
         return to_document(thing.value)
@@ -62,7 +62,6 @@ def _container_document(thing: object) -> Json:
 
 
 def _key(key: object) -> str:
-    """Return a mapping's key as the string JSON wants."""
     plain = to_document(key)
     if isinstance(plain, str):
         return plain

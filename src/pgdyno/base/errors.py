@@ -1,21 +1,21 @@
-"""Every error a user can meet, in one tree.
+"""All errors that users may see, as one hierarchy.
 
     PgdynoError                        PGD-000  exit 1
-    ├── UsageError                     PGD-100  exit 2   what was asked cannot be understood
+    ├── UsageError                     PGD-100  exit 2   invalid arguments
     │   ├── VariantError               PGD-101
     │   ├── SettingError               PGD-102  unknown setting, value out of range or not in the list
-    │   │   └── HugePagesError         PGD-104  the kernel has no room for so many, at this moment
+    │   │   └── HugePagesError         PGD-104  the kernel cannot allocate so many at present
     │   ├── ExperimentFileError        PGD-103
-    │   ├── FormatError                PGD-105  a format has no way to write a name or value
+    │   ├── FormatError                PGD-105  a name or value cannot be expressed in a format
     │   ├── HostsFileError             PGD-106  hosts.toml
     │   └── FleetFileError             PGD-107  fleet.toml
-    ├── RefusedError                   PGD-200  exit 4   understood, and refused as unsafe
+    ├── RefusedError                   PGD-200  exit 4   valid, but refused as unsafe
     │   ├── DurabilityError            PGD-201
     │   ├── MemoryProofError           PGD-202
-    │   ├── OwnershipError             PGD-203  somebody else manages this value (Patroni, command line, …)
-    │   │   └── AlreadyThereError      PGD-206  what was to be made is there, and not ours
+    │   ├── OwnershipError             PGD-203  managed by another tool (Patroni, command line, …)
+    │   │   └── AlreadyThereError      PGD-206  the object exists, and pgdyno did not create it
     │   ├── PermissionNotGivenError    PGD-204  --allow-load, --allow-restart or --allow-file missing
-    │   └── LockHeldError              PGD-205  another pgdyno works on this server
+    │   └── LockHeldError              PGD-205  another pgdyno process uses this server
     ├── ServerError                    PGD-300  exit 1
     │   ├── ConnectionFailedError      PGD-301
     │   ├── ServerStartError           PGD-302
@@ -28,14 +28,14 @@
     │   └── GeneratorFailedError       PGD-402
     │       └── LoadHostLostError      PGD-403
     ├── StorageError                   PGD-500  exit 1   disk full, unreadable store or bundle
-    ├── MeasurementError               PGD-600  exit 1   the machine is too noisy to say anything
-    ├── RemoteHostError                PGD-650  exit 1   a host of a cell does not answer as it should
+    ├── MeasurementError               PGD-600  exit 1   no result, for example on a noisy machine
+    ├── RemoteHostError                PGD-650  exit 1   a host of a cell is unreachable or responds wrongly
     ├── StillChangedError              PGD-700  exit 3   failed, and something is still changed
     ├── InterruptedByUserError         PGD-800  exit 130 partial results kept
-    └── UnforeseenError                PGD-900  exit 1   what nobody expected, undone like any other failure
+    └── UnforeseenError                PGD-900  exit 1   an unexpected error, undone like any other failure
 
-Messages follow PostgreSQL's style guide: the message is lower case without a full stop and names the
-value; ``detail`` states facts; ``hint`` says what to do, with the command to type.
+Messages follow PostgreSQL's style guide: the message is lower case without a full stop and contains the
+value; ``detail`` states facts; ``hint`` suggests an action, with the command to type.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class PgdynoError(Exception):
 
 
 class UsageError(PgdynoError):
-    """The request cannot be understood; nothing was done."""
+    """The arguments are invalid; nothing was done."""
 
     code = "PGD-100"
     exit_code = 2
@@ -85,13 +85,13 @@ class SettingError(UsageError):
 
 
 class HugePagesError(SettingError):
-    """The kernel has no room for a pool of huge pages: free memory is scattered, or there is too little."""
+    """The kernel cannot allocate a pool of huge pages: free memory is fragmented or too small."""
 
     code = "PGD-104"
 
 
 class FormatError(UsageError):
-    """A text has something in it that a format has no way to write."""
+    """A text contains something that cannot be expressed in a format."""
 
     code = "PGD-105"
 
@@ -109,13 +109,13 @@ class HostsFileError(UsageError):
 
 
 class FleetFileError(UsageError):
-    """A file that orders a fleet is not valid; all its errors are listed at once."""
+    """A fleet file is not valid; all its errors are listed at once."""
 
     code = "PGD-107"
 
 
 class RefusedError(PgdynoError):
-    """Understood, possible, and refused as unsafe; nothing was changed."""
+    """A valid request, refused as unsafe; nothing was changed."""
 
     code = "PGD-200"
     exit_code = 4
@@ -130,7 +130,7 @@ class DurabilityError(RefusedError):
 class MemoryProofError(RefusedError):
     """The plan's worst case does not fit into the smallest memory limit.
 
-    ``connections``: how many would fit, if their number is what is too much.
+    ``connections``: how many connections would fit, if their number is the cause.
     """
 
     code = "PGD-202"
@@ -148,31 +148,31 @@ class MemoryProofError(RefusedError):
 
 
 class OwnershipError(RefusedError):
-    """The value is managed by another program or user, who would overwrite ours or be overruled."""
+    """The value is managed by another program or user: one would overwrite the other."""
 
     code = "PGD-203"
 
 
 class AlreadyThereError(OwnershipError):
-    """The thing to be made exists and is not ours, so that nothing was changed and nothing is to undo."""
+    """The object to create exists, and pgdyno did not create it; nothing was changed."""
 
     code = "PGD-206"
 
 
 class PermissionNotGivenError(RefusedError):
-    """The step loads or restarts a server, or changes a machine, and its owner has not allowed it."""
+    """The step would load or restart a server, or change a machine, without its owner's permission."""
 
     code = "PGD-204"
 
 
 class LockHeldError(RefusedError):
-    """Another pgdyno process works on this server or journal."""
+    """Another pgdyno process uses this server or journal."""
 
     code = "PGD-205"
 
 
 class ServerError(PgdynoError):
-    """Something about the PostgreSQL server under test."""
+    """An error of the PostgreSQL server under test."""
 
     code = "PGD-300"
 
@@ -184,25 +184,25 @@ class ConnectionFailedError(ServerError):
 
 
 class ServerStartError(ServerError):
-    """A server did not come up; the message carries its last log lines."""
+    """A server did not start; the message contains its last log lines."""
 
     code = "PGD-302"
 
 
 class ServerCrashedError(ServerError):
-    """A server went away while it was being measured."""
+    """A server terminated while it was measured."""
 
     code = "PGD-303"
 
 
 class PrivilegeError(ServerError):
-    """The role or the operating-system user may not do this."""
+    """The role or the operating-system user lacks a privilege."""
 
     code = "PGD-304"
 
 
 class DataDirectoryError(ServerError):
-    """A data directory of another major version, another owner, or not one at all."""
+    """A data directory of another major version or owner, or not a data directory."""
 
     code = "PGD-305"
 
@@ -214,7 +214,7 @@ class InstallationError(ServerError):
 
 
 class GeneratorError(PgdynoError):
-    """Something about the program that issues the load."""
+    """An error of the load generator."""
 
     code = "PGD-400"
 
@@ -226,13 +226,13 @@ class GeneratorMissingError(GeneratorError):
 
 
 class GeneratorFailedError(GeneratorError):
-    """The load generator ended with an error or stopped making progress."""
+    """The load generator exited with an error or stopped making progress."""
 
     code = "PGD-402"
 
 
 class LoadHostLostError(GeneratorFailedError):
-    """A load host, or the driver there, went away while it issued load."""
+    """The connection to a load host was lost, or its driver died, while it issued load."""
 
     code = "PGD-403"
 
@@ -250,19 +250,19 @@ class StorageError(PgdynoError):
 
 
 class MeasurementError(PgdynoError):
-    """The measuring could not give an answer, for example because too many blocks were void."""
+    """The measurement gave no result, for example because too many blocks were void."""
 
     code = "PGD-600"
 
 
 class RemoteHostError(PgdynoError):
-    """A host of a cell is not reached, or does not answer as it should; the detail has ssh's words."""
+    """A host of a cell is unreachable, or responds wrongly; the detail contains ssh's message."""
 
     code = "PGD-650"
 
 
 class StillChangedError(PgdynoError):
-    """A failure that left something changed; the hint carries the ``pgdyno revert`` line."""
+    """A failure that left something changed; the hint contains the ``pgdyno revert`` command."""
 
     code = "PGD-700"
     exit_code = 3
@@ -276,13 +276,13 @@ class InterruptedByUserError(PgdynoError):
 
 
 class UnforeseenError(PgdynoError):
-    """An error that no code of pgdyno expects: of the machine, or a mistake in pgdyno."""
+    """An unexpected error: a problem of the machine, or a bug in pgdyno."""
 
     code = "PGD-900"
 
 
 class LeftServerWarning(UserWarning):
-    """A server that a killed pgdyno had left running was ended."""
+    """A server left running by a killed pgdyno was stopped."""
 
 
 def as_pgdyno_error(error: Exception | KeyboardInterrupt) -> PgdynoError:

@@ -1,8 +1,7 @@
-"""A fact: something found out about a host or a server, with where it was read.
+"""A fact: a value read from a host or a server, with its source.
 
 Unknown is a value. A reader that may not open a file, or finds no such file, returns
-``Fact(Unknown("why"), source)`` and never guesses, so that every consumer has to decide what an unknown
-means for it.
+``Fact(Unknown("why"), source)`` and never guesses. Every consumer has to handle the unknown explicitly.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Unknown:
-    """Why something is not known."""
+    """The reason why a value is not known."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Fact(Generic[T]):
-    """A value, or why it is unknown, and the path, query or option it came from."""
+    """A value, or the reason why it is unknown; and its source: a path, query or option."""
 
     value: T | Unknown
     source: str

@@ -1,7 +1,7 @@
-"""Numbers as text. The only place in pgdyno where a measured number becomes text. Pure.
+"""Format numbers as text. The only place in pgdyno where measured numbers are formatted. Pure.
 
-A no-break space stands between number and unit, a true minus sign (U+2212) before negative numbers, commas
-between thousands. What is not a number (infinite, NaN) is printed as such and never as a finite one.
+A no-break space separates number and unit, negative numbers have a true minus sign (U+2212), commas
+separate thousands. Infinite values and NaN are printed as such and never as a finite number.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Protocol
 MINUS = "\N{MINUS SIGN}"
 SPACE = "\N{NO-BREAK SPACE}"
 
-_FACTOR_ABOVE = 100.0  # ratios from here on read better as "×250" than as "+24,900 %"
+_FACTOR_ABOVE = 100.0  # larger ratios read better as "×250" than as "+24,900 %"
 _BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")  # powers of 1024, named as PostgreSQL names them
 
 
@@ -35,17 +35,17 @@ class Quantity(Protocol):
 
     @property
     def name(self) -> str:
-        """As it is stored."""
+        """The name under which it is stored."""
         ...
 
     @property
     def unit(self) -> str:
-        """Empty where there is none."""
+        """Empty if it has none."""
         ...
 
 
 def percent_digits(*ratios: float) -> int:
-    """Return how many decimals ratios need that are shown side by side, e.g. an interval's ends."""
+    """Return how many decimals to use for ratios shown side by side, e.g. an interval's ends."""
     changes = [abs(ratio - 1) * 100 for ratio in ratios if math.isfinite(ratio)]
     largest = max(changes, default=0.0)
     if largest >= 100:
@@ -66,12 +66,12 @@ def change(ratio: float, digits: int | None = None) -> str:
 
 
 def size_of_change(ratio: float, digits: int | None = None) -> str:
-    """Return how large a change is, without its sign: 0.8 → ``20.0 %``; words then say the direction."""
+    """Return the absolute size of a change: 0.8 → ``20.0 %``; for sentences that state the direction."""
     return change(ratio, digits).lstrip(f"+{MINUS}")
 
 
 def change_within(ratio: float, low: float, high: float) -> str:
-    """Return a relative change with as many decimals as the ends of its interval have."""
+    """Return a relative change with the same number of decimals as the ends of its interval."""
     return change(ratio, percent_digits(low, high))
 
 
@@ -81,7 +81,7 @@ def factor(ratio: float) -> str:
 
 
 def share(part: float, digits: int | None = None) -> str:
-    """Return a share of a whole: 0.85 → ``85 %``; with three significant digits unless told otherwise."""
+    """Return a share of a whole: 0.85 → ``85 %``; ``digits`` None: three significant digits."""
     if not math.isfinite(part):
         return _not_finite(part)
     text = plain(part * 100) if digits is None else _signed(part * 100, digits)
@@ -110,7 +110,7 @@ def number(value: float) -> str:
 
 
 def plain(value: float) -> str:
-    """Return a number that was set or counted, not measured: three significant digits, no trailing zeros."""
+    """Return a set or counted (not measured) number: three significant digits, no trailing zeros."""
     if not math.isfinite(value):
         return _not_finite(value)
     if value != 0 and not 1e-4 <= abs(value) < 1e15:
@@ -121,7 +121,7 @@ def plain(value: float) -> str:
 
 
 def size(size_bytes: float) -> str:
-    """Return an amount of memory or storage in the unit that suits it: ``1.5 GB`` (powers of 1024)."""
+    """Return an amount of memory or storage in a suitable unit: ``1.5 GB`` (powers of 1024)."""
     if not math.isfinite(size_bytes):
         return _not_finite(size_bytes)
     unit_bytes, unit = byte_unit(size_bytes)
@@ -129,7 +129,10 @@ def size(size_bytes: float) -> str:
 
 
 def byte_unit(size_bytes: float) -> tuple[int, str]:
-    """Return the unit that suits an amount, its size in bytes first: 1023.5 MB would be shown as 1,024."""
+    """Return the size in bytes and the name of the unit that suits an amount.
+
+    The next unit begins at 1023.5, which would be shown as 1,024.
+    """
     power = 0
     while abs(size_bytes) >= 1023.5 * 1024**power and power < len(_BYTE_UNITS) - 1:
         power += 1
@@ -151,7 +154,7 @@ def duration(duration_s: float) -> str:
 
 
 def short_duration(duration_s: float) -> str:
-    """Return a duration in µs where it is below a millisecond: ``52.3 µs``."""
+    """Return a duration, in µs if it is below a millisecond: ``52.3 µs``."""
     if 0 < abs(duration_s) < 0.001:
         return f"{plain(duration_s * 1e6)}{SPACE}µs"
     return duration(duration_s)
@@ -167,7 +170,7 @@ def quantity(metric: Quantity, value: float) -> str:
 
 
 def p_value(probability: float) -> str:
-    """Return a p-value the way journals print it."""
+    """Return a p-value as scientific journals print it."""
     return "< 0.001" if probability < 0.001 else f"{probability:.3f}"
 
 

@@ -1,6 +1,6 @@
-"""Ports: outside services of the pure core and the use cases, as Protocols.
+"""Ports: external services of the pure core and the use cases, as Protocols.
 
-They are implemented by what reaches outside (``host/``, ``postgres/``, ``apply/``), and handed in.
+They are implemented by the packages that do I/O (``host/``, ``postgres/``, ``apply/``), and injected.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class Found:
-    """The state before a change: enough to restore exactly that, never a default.
+    """The state before a change: sufficient to restore exactly that state, never a default.
 
-    ``value`` None means the key was not set at all, so that restoring removes it again. ``state`` holds
-    whatever else the writer needs, as JSON-able data (e.g. a file's former bytes in base64, coupled keys).
+    ``value`` None means that the key was not set; restoring removes it again. ``state`` holds all other data
+    that the writer needs, suitable for JSON (e.g. a file's former bytes in base64, coupled keys).
     """
 
     value: str | None
@@ -30,7 +30,7 @@ class ChangeWriter(Protocol):
         ...
 
     def read(self, key: str) -> Found:
-        """Return the present state. Must not change anything."""
+        """Return the current state. Must not change anything."""
         ...
 
     def write(self, key: str, value: str) -> None:
@@ -38,15 +38,15 @@ class ChangeWriter(Protocol):
         ...
 
     def restore(self, key: str, found: Found) -> None:
-        """Restore the state that ``read`` returned. Idempotent: restoring twice is restoring once."""
+        """Restore the state that ``read`` returned. Idempotent."""
         ...
 
     def verify(self, key: str) -> str | None:
-        """Return the effective value from another source than the one written."""
+        """Return the effective value, read from a different source than the one written."""
         ...
 
     def equals(self, key: str, one: str | None, other: str | None) -> bool:
-        """Whether two values that ``read`` or a plan may give mean the same for this key."""
+        """Whether two values, from ``read`` or from a plan, are equivalent for this key."""
         ...
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:
@@ -65,22 +65,22 @@ class HostWriter(ChangeWriter, Protocol):
         ...
 
     def rehearse(self, key: str, found: Found) -> None:
-        """Try to restore the present value: a value that cannot be restored must not be changed.
+        """Try to restore the current value: a value that cannot be restored must not be changed.
 
         Raises: SettingError, PrivilegeError.
         """
         ...
 
     def value_if_any(self, key: str) -> str | None:
-        """Return the present value; None if there is none. Raises: PrivilegeError."""
+        """Return the current value; None if there is none. Raises: PrivilegeError."""
         ...
 
     def is_gone(self, found: Found) -> bool:
-        """Whether the change went by itself, because the machine was restarted."""
+        """Whether the change has vanished because the machine was rebooted."""
         ...
 
     def is_on_the_way(self, now: str, one: str, other: str) -> bool:
-        """Whether writing ``other`` over ``one`` may leave ``now`` when it is interrupted."""
+        """Whether an interrupted write of ``other`` over ``one`` may leave the value ``now``."""
         ...
 
 
@@ -88,20 +88,20 @@ class Restarter(Protocol):
     """Restarts a server, or starts it if it is down."""
 
     def restart(self) -> None:
-        """Return when a restarted server takes connections.
+        """Restart the server, and return once it accepts connections.
 
-        Raises: ServerStartError if it does not within its limit.
+        Raises: ServerStartError if it does not within its time limit.
         """
         ...
 
 
 class Progress(Protocol):
-    """Says where we are and how long it will take; on stderr, or nowhere."""
+    """Reports the current step and the remaining time; on stderr, or nowhere."""
 
     def step(self, message: str) -> None:
         """Announce the current activity."""
         ...
 
     def advance(self, done_s: float, total_s: float) -> None:
-        """Report work done and expected in seconds of wall time."""
+        """Report elapsed and expected total wall time in seconds."""
         ...

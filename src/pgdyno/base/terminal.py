@@ -1,6 +1,6 @@
-"""Texts of servers, hosts and files as a terminal may be given them. Pure.
+"""Sanitise texts from servers, hosts and files for output on a terminal. Pure.
 
-Each comes from somebody else, and must neither steer the terminal nor look like another text.
+These texts are untrusted: they must not control the terminal or disguise themselves as other text.
 """
 
 from __future__ import annotations
@@ -8,28 +8,28 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode's categories of control characters (C0, DEL, C1), format characters (direction of writing and
-others that are not seen), halves of characters, and separators of lines and paragraphs."""
+_CONTROL = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories of control characters (C0, DEL, C1), format characters (writing direction and other
+invisible ones), surrogates, and separators of lines and paragraphs."""
 
 _NOT_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
 
 def printable(text: str) -> str:
-    """Return a text with replacement characters for all that a terminal would act on, but line feeds.
+    """Return a text with replacement characters for all control characters except line feeds.
 
-    Tabs become spaces: libpq's messages have some.
+    Tabs become spaces: libpq's messages contain some.
     """
     return _NOT_ASCII.sub(_replaced, text.replace("\t", "    "))
 
 
 def escaped_json(text: str) -> str:
-    """Return the text of a JSON document with JSON's escapes for all that is not printable."""
+    """Return the text of a JSON document with JSON escapes for all unprintable characters."""
     return _NOT_ASCII.sub(_escaped, text)
 
 
 def _replaced(match: re.Match[str]) -> str:
-    return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(match[0]) in _STEERING else match[0]
+    return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(match[0]) in _CONTROL else match[0]
 
 
 def _escaped(match: re.Match[str]) -> str:

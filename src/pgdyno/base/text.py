@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question with the known name that is most like ``name``; empty if none is like it."""
+    """Return a question with the known name most similar to ``name``; empty if none is similar."""
     similar = difflib.get_close_matches(name, tuple(known), n=1)
     return f'did you mean "{similar[0]}"? ' if similar else ""
 
 
 def sentence(words: str) -> str:
-    """Return words with a capital first letter; the name of a setting keeps its own spelling."""
+    """Return words with a capital first letter; the name of a setting keeps its spelling."""
     first = words.partition(" ")[0].rstrip(",;:")
     return f"{words[:1].upper()}{words[1:]}" if first.replace("-", "").isalpha() else words
 

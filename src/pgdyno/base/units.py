@@ -1,4 +1,4 @@
-"""Durations and shares as people write them on a command line."""
+"""Parse durations and percentages given on a command line."""
 
 from __future__ import annotations
 

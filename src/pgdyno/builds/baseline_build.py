@@ -1,7 +1,4 @@
-"""Find the baseline build to verify optimised builds against.
-
-It is of the same source, with default flags.
-"""
+"""Find the baseline build to verify an optimised build against: the same source with default flags."""
 
 from __future__ import annotations
 
@@ -17,11 +14,11 @@ from pgdyno.postgres.process.registry import find_installation
 from pgdyno.postgres.process.workspace import Workspace
 
 _CONTRACTS_NOTHING = frozenset({"x86_64"})
-"""Where CPUs of the oldest kind cannot contract a product with a sum, so that compilers do not by default."""
+"""Architectures without fused multiply-add in the base instruction set: compilers do not contract there."""
 
 
 def find_baseline_build(source_sha256: str, options: Sequence[str], place: Workspace) -> Installation | None:
-    """Return a plain build of a source with the libraries that these arguments of configure name; None: none.
+    """Return a plain build of a source with the libraries that these configure options name, or None.
 
     Raises: ServerError if it does not run.
     """
@@ -36,17 +33,17 @@ def find_baseline_build(source_sha256: str, options: Sequence[str], place: Works
 
 
 def _features(options: Sequence[str]) -> set[str]:
-    """Return the options that data and answers may depend on: compressed by a library, or sorted.
+    """Return the options that data and results may depend on, such as compression and collation libraries.
 
-    --host is one of them, so that builds for another machine are held against one for the same.
-    liburing is none of them: it only offers another way to wait for the same pages, which nobody uses
-    who does not set io_method. So servers of ``server install`` serve as a reference with and without it.
+    They include --host: a build for another machine is compared with one for the same machine.
+    They exclude liburing: it adds another way to wait for the same pages, used only if io_method is set.
+    A server made by ``server install`` is therefore a valid reference with or without it.
     """
     return {option for option in options if option.startswith("--")} - {STRICT, LIBURING.option}
 
 
 def is_plain(manifest: Manifest) -> bool:
-    """Whether a server was built with everyday flags, for every CPU of the architecture."""
+    """Whether a server was built with default flags, for every CPU of the architecture."""
     if manifest.optimised is not None:
         return manifest.optimised.recipe == PLAIN and manifest.optimised.target is None
     return manifest.flags == DEFAULT_CFLAGS and platform.machine() in _CONTRACTS_NOTHING

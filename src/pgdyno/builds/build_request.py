@@ -1,4 +1,4 @@
-"""A request for a build, and the plan that it becomes once its source is at hand."""
+"""A request for a build, and the build plan made from it once its source is fetched."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.registry import find_installation
 from pgdyno.postgres.process.workspace import Workspace
 
-_CONFIGURE, _SHARED = "CONFIGURE", "SHAREDIR"  # members of what pg_config says
+_CONFIGURE, _SHARED = "CONFIGURE", "SHAREDIR"  # names in pg_config's output
 _NOT_RECORDED = "not recorded"
 
 
@@ -54,7 +54,7 @@ _NOT_RECORDED = "not recorded"
 class InheritedFeatures:
     """The features of an installation.
 
-    ``asked``: its name as given; ``extensions``: those available to databases.
+    ``asked``: its name as given; ``extensions``: those available to its databases.
     """
 
     asked: str
@@ -67,8 +67,8 @@ class InheritedFeatures:
         if major != self.major:
             raise UsageError(
                 f'--like "{self.asked}" is PostgreSQL {self.major}, --source "{source}" is {major}',
-                detail="a build takes the place of a server of its own major version: another one does not "
-                "read its data,\n         and has other defaults of configure",
+                detail="a build replaces a server of the same major version: another version cannot "
+                "read its data,\n         and has other configure defaults",
                 hint=f"name a source of PostgreSQL {self.major}, or an installation of PostgreSQL {major}",
             )
 
@@ -77,11 +77,12 @@ class InheritedFeatures:
 class BuildRequest:
     """A request for a build.
 
-    ``target`` None: the recipe's; no ``training``, each ``WORKLOAD[:setting=value,…]``: ``TRAINED_ON``.
+    ``target`` None: the recipe's target. ``training``: each ``WORKLOAD[:setting=value,…]``; empty:
+    ``TRAINED_ON``.
 
-    ``like``: the installation whose features it takes over; None: it has what the host has libraries for.
-    ``extensions``: contrib's modules by their names, and directories. ``machine`` None: this one.
-    ``patches``: of the catalogue, by their names; with any, ``patched`` is a part of the recipe.
+    ``like``: the installation to inherit features from; None: all features with libraries on this host.
+    ``extensions``: names of contrib modules, and directories. ``machine`` None: this machine.
+    ``patches``: names in the catalogue of patches; any patch adds ``patched`` to the recipe.
     """
 
     source: str
@@ -102,9 +103,9 @@ def plan_build(
     progress: Progress,
     parts: BuildParts,
 ) -> tuple[Fetched, BuildPlan]:
-    """Return the source and the build's plan. ``training`` are the lessons' identities.
+    """Return the source and the build plan. ``training`` are the lessons' identities.
 
-    Requests that can be refused before fetching the source are refused before it.
+    A request is refused before fetching the source where possible.
     """
     foreign, target, bolt = _foreign(request), parse_target(request.target), parts.find_bolt()
     machine = platform.machine() if foreign is None else foreign.machine
@@ -141,14 +142,14 @@ def plan_build(
 
 
 def _foreign(request: BuildRequest) -> Foreign | None:
-    """Return the requested machine, if it is another one. Raises: UsageError with ``--like``."""
+    """Return the requested machine, or None for this one. Raises: UsageError with ``--like``."""
     foreign = parse_machine(request.machine)
     if foreign is not None and request.like is not None:
         raise UsageError(
-            f"--like is not for --machine {foreign.machine}",
-            detail="whether this host has for another machine all that an installation was built with, "
-            "pgdyno does not know",
-            hint="leave --like out: support for the libraries installed for that machine is then built in",
+            f"--like cannot be used with --machine {foreign.machine}",
+            detail="pgdyno cannot check whether this host has, for another machine, all libraries that an "
+            "installation was built with",
+            hint="omit --like to build in support for the libraries installed for that machine",
         )
     return foreign
 
@@ -160,7 +161,7 @@ def _compiler(
     foreign: Foreign | None,
     inherited: InheritedFeatures | None,
 ) -> Compiler:
-    """Return the compiler. Raises: InstallationError naming all that the host lacks for the build."""
+    """Return the compiler. Raises: InstallationError naming every missing prerequisite of the build."""
     missing = [Need("llvm-bolt", PACKAGE)] if recipe.is_rearranged and bolt is None else []
     missing += missing_programs()
     compiler = find_compiler(request.compiler, recipe, foreign, missing)
@@ -175,7 +176,7 @@ def _compiler(
 def _inherited_features(request: BuildRequest, place: Workspace) -> InheritedFeatures | None:
     """Return the features to inherit; None without ``--like``.
 
-    Raises: UsageError if the package that is named is of another major.
+    Raises: UsageError if the named source package is of another major version.
     """
     if request.like is None:
         return None
@@ -191,7 +192,7 @@ def _inherited_features(request: BuildRequest, place: Workspace) -> InheritedFea
 def _configure(
     fetched: Fetched, inherited: InheritedFeatures | None, compiler: str, foreign: Foreign | None
 ) -> ConfigureOptions:
-    """Return the features of a build. Raises: UsageError for those of another major version."""
+    """Return the configure options. Raises: UsageError if ``inherited`` is of another major version."""
     if inherited is None:
         return find_options([fetched.major], "", wants_liburing=None, compiler=compiler, foreign=foreign)
     inherited.require_major(fetched.major, fetched.asked)
@@ -199,13 +200,14 @@ def _configure(
 
 
 def _recipe(request: BuildRequest, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Recipe:
-    """Return the requested recipe. Raises: UsageError, also for patches that there are not."""
+    """Return the requested recipe. Raises: UsageError, also for unknown patches."""
     if request.patches:
         _require_patches(request)
     recipe = _named_recipe(request.recipe, bolt, foreign, progress)
     if recipe.is_patched and not request.patches:
         raise UsageError(
-            f'--recipe "{request.recipe}" names no patch', hint="--patch NAME adds one, and patched with it"
+            f'--recipe "{request.recipe}" names no patch',
+            hint="--patch NAME adds a patch, and patched to the recipe",
         )
     return patched(recipe) if request.patches else recipe
 
@@ -213,64 +215,64 @@ def _recipe(request: BuildRequest, bolt: Bolt | None, foreign: Foreign | None, p
 def _require_patches(request: BuildRequest) -> None:
     require_known(request.patches)
     source = parse_source(request.source, opened_tree)
-    if isinstance(source, Package):  # of others the version is known when they are fetched
+    if isinstance(source, Package):  # versions of other sources are known only once they are fetched
         choose_patches(request.patches, source.major)
 
 
-def _named_recipe(asked: str, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Recipe:
-    if asked == AUTO and (bolt is None or foreign is not None):
+def _named_recipe(name: str, bolt: Bolt | None, foreign: Foreign | None, progress: Progress) -> Recipe:
+    if name == AUTO and (bolt is None or foreign is not None):
         progress.step(f"without BOLT: {NO_BOLT if foreign is not None else f'{PACKAGE} is not installed'}")
         return parse_recipe(WITHOUT_BOLT)
-    return parse_recipe(STRONGEST if asked == AUTO else asked)
+    return parse_recipe(STRONGEST if name == AUTO else name)
 
 
-def _require_trained(asked: tuple[str, ...], recipe: Recipe) -> None:
-    """Raise UsageError if workloads are given, and nothing is trained."""
-    if asked and not recipe.is_trained:
+def _require_trained(workloads: tuple[str, ...], recipe: Recipe) -> None:
+    """Raise UsageError for training workloads without a trained recipe."""
+    if workloads and not recipe.is_trained:
         raise UsageError(
             "--train needs a recipe with pgo or bolt",
             detail=f"requested: {recipe.name}",
-            hint=f"--recipe {recipe.name}+pgo, or leave --train out",
+            hint=f"use --recipe {recipe.name}+pgo, or omit --train",
         )
 
 
 def find_inherited_features(asked: str, place: Workspace) -> InheritedFeatures:
     """Return the features of an installation.
 
-    It is named by its prefix, its directory of programs, or a server's name.
+    ``asked``: its prefix, its bin directory, or a server's name.
 
-    Raises: UsageError, ServerError for what is none; InstallationError if nobody knows how it was built.
+    Raises: UsageError, ServerError for no installation; InstallationError if its build options are unknown.
     """
     installation = find_installation(asked, place)
-    said = _said(installation, place)
-    controls = Path(said.get(_SHARED, "")).glob("extension/*.control")
+    configuration = _read_pg_config(installation, place)
+    controls = Path(configuration.get(_SHARED, "")).glob("extension/*.control")
     return InheritedFeatures(
         asked,
         installation.major,
-        take_over(shlex.split(said[_CONFIGURE])),
+        take_over(shlex.split(configuration[_CONFIGURE])),
         tuple(sorted(control.stem for control in controls)),
     )
 
 
-def _said(installation: Installation, place: Workspace) -> dict[str, str]:
+def _read_pg_config(installation: Installation, place: Workspace) -> dict[str, str]:
     """Return the output of pg_config, by name.
 
-    Raises: InstallationError if it does not say what is built in.
+    Raises: InstallationError if it does not list the configure options.
     """
-    said = installation.build_configuration(place.account)
-    if isinstance(said.value, Unknown):
+    output = installation.build_configuration(place.account)
+    if isinstance(output.value, Unknown):
         raise _unknown(
             installation,
-            f"{said.source}: {said.value.reason}",
+            f"{output.source}: {output.value.reason}",
             f"Debian and Ubuntu have it in postgresql-client-{installation.major}",
         )
-    found = [line.partition("=") for line in said.value.splitlines()]
+    found = [line.partition("=") for line in output.value.splitlines()]
     members = {name.strip(): value.strip() for name, _, value in found}
     if members.get(_CONFIGURE, "") in {"", _NOT_RECORDED}:
         raise _unknown(
             installation,
-            f"{said.source} names no options: it was built without any, or by meson",
-            "leave --like out: support for the host's libraries is then built in",
+            f"{output.source} lists no options: it was built without any, or by meson",
+            "omit --like to build in support for the host's libraries",
         )
     return members
 

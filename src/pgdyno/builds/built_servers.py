@@ -1,6 +1,6 @@
 """Servers built by pgdyno, with their manifests.
 
-A plan may choose from verified and hardened ones, the newest first.
+A plan may choose among the verified and hardened ones, newest first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RELEASE = re.compile(r"\d+\.\d+")
 
 
 def built_servers(place: Workspace) -> Iterator[tuple[Path, Manifest]]:
-    """Yield prefix and manifest of every server that pgdyno has built; its builds, the newest first."""
+    """Yield prefix and manifest of every server that pgdyno built; optimised builds newest first."""
     for server in registered_servers(place):
         prefix = server.bin_directory.parent
         manifest = read_manifest(prefix).value
@@ -35,42 +35,39 @@ def built_servers(place: Workspace) -> Iterator[tuple[Path, Manifest]]:
 
 
 def optimised_builds(place: Workspace) -> Iterator[tuple[Path, Manifest]]:
-    """Yield those that pgdyno build has made."""
+    """Yield prefix and manifest of every build made by ``pgdyno build``, newest first."""
     return ((prefix, manifest) for prefix, manifest in built_servers(place) if manifest.optimised is not None)
 
 
 def find_build(name: str, place: Workspace) -> tuple[Path, Manifest]:
-    """Return the build of that name; ``built``: the newest one for this machine.
+    """Return prefix and manifest of a build; the name ``built`` means the newest one for this machine.
 
-    Raises: UsageError for a name that is none.
+    Raises: UsageError for an unknown name.
     """
     builds = {manifest.name: (prefix, manifest) for prefix, manifest in optimised_builds(place)}
     if name == NEWEST:
         name = next((one.name for _, one in builds.values() if not is_foreign(one.machine)), name)
     if name not in builds:
         raise UsageError(
-            f'there is no build "{name}"',
-            detail=f"there are: {', '.join(builds) or 'none'}",
+            f'build "{name}" does not exist',
+            detail=f"existing builds: {', '.join(builds) or 'none'}",
             hint="pgdyno build list shows them",
         )
     return builds[name]
 
 
-def require_ours(prefix: Path, manifest: Manifest) -> None:
-    """Raise RefusedError for a build that a package has brought."""
+def require_not_packaged(prefix: Path, manifest: Manifest) -> None:
+    """Raise RefusedError for a build that a package installed."""
     if is_packaged(prefix):
         raise RefusedError(
             f"{manifest.name} belongs to a package",
-            detail=f"what is in {prefix} is for dpkg to change and remove",
+            detail=f"{prefix} is managed by dpkg",
             hint=f"apt-get remove {package_name(manifest)} removes it",
         )
 
 
 def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
-    """Return the builds that scratch servers could run instead.
-
-    None means that the present installation is unknown.
-    """
+    """Return the builds that scratch servers could run instead; None: the present installation is unknown."""
     if conditions.installation is None:
         return None
     return known_builds(
@@ -79,27 +76,27 @@ def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
 
 
 def known_builds(place: Workspace, in_use: Path, *, accepts_patches: bool = False) -> tuple[KnownBuild, ...]:
-    """Return the optimised builds that are newer than the one whose programs are ``in_use``, if it is one.
+    """Return the optimised builds newer than the one with the bin directory ``in_use``.
 
-    ``accepts_patches``: those of a source that pgdyno has patched as well.
+    All of them if ``in_use`` is no build. ``accepts_patches``: include builds of patched sources.
     """
-    for_the_asking = {UNHARDENED} if accepts_patches else {UNHARDENED, PATCHED}
+    excluded_parts = {UNHARDENED} if accepts_patches else {UNHARDENED, PATCHED}
     builds = optimised_builds(place)
     newer = takewhile(lambda build: build[0].resolve() != in_use.resolve().parent, builds)
-    return tuple(known for _, manifest in newer if (known := _known(manifest, for_the_asking)) is not None)
+    return tuple(known for _, manifest in newer if (known := _known(manifest, excluded_parts)) is not None)
 
 
-def _known(manifest: Manifest, for_the_asking: AbstractSet[str]) -> KnownBuild | None:
-    """Return a build whose manifest says that it is more than plain, and verified."""
+def _known(manifest: Manifest, excluded_parts: AbstractSet[str]) -> KnownBuild | None:
+    """Return an optimised, verified build for this machine with no excluded part in its recipe, or None."""
     if manifest.optimised is None or manifest.verified is None:
         return None
-    if is_foreign(manifest.machine) or manifest.verified.is_emulated:  # nobody has seen it on its machine
+    if is_foreign(manifest.machine) or manifest.verified.is_emulated:  # never run on its own machine
         return None
-    if not manifest.verified.reference:  # it is what others are held against
+    if not manifest.verified.reference:  # a baseline build
         return None
-    if for_the_asking & {*manifest.optimised.recipe.split("+")}:
+    if excluded_parts & {*manifest.optimised.recipe.split("+")}:
         return None
-    if not _RELEASE.fullmatch(manifest.server_version):  # whose data no other version may be able to read
+    if not _RELEASE.fullmatch(manifest.server_version):  # other versions may be unable to read its data
         return None
     return KnownBuild(
         name=manifest.name,

@@ -1,18 +1,19 @@
 """Directory layout of one build's stages.
 
-builds/built-<id>/          the caller's: nobody else may put links into it
-    done                    which stages are done
-    log  rearranged.log     what configure and make have printed, and what BOLT
-    source/                 the servers' account's, and so are all others
-    extensions/             trees of extensions that are not PostgreSQL's own
-    counts/                 what trained programs have counted, for the compiler
-    branches/               the same for BOLT
-    objects/                what is linked in besides PostgreSQL's own
-    counting/  built/       installations: of the program that counts, and of the one that is built by that
-    branching/  moved/      copies of the latter: with a server that counts its branches, and a rearranged one
-    manifest.json           once it is verified
+builds/built-<id>/          owned by the caller, so that no other account can create links in it
+    done                    names of completed stages
+    log  rearranged.log     output of configure and make; of BOLT
+    source/                 this and all following directories are owned by the servers' account
+    extensions/             source trees of external extensions
+    counts/                 profile data for the compiler
+    branches/               profile data for BOLT
+    objects/                additional objects to link
+    counting/  built/       installations: instrumented; built from its profile
+    branching/  moved/      copies of built/: with a server instrumented by BOLT; with a rearranged server
+    manifest.json           once the build is verified
 
-What is kept is copied beside its place, verified there, and renamed: what is installed is what was tested.
+The result is copied next to its final place, verified there, and renamed: the installed files are the tested
+files.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pgdyno.postgres.process.account import Account
 
 @dataclass(frozen=True)
 class BuildDirectory:
-    """The directory of one build; ``prefix`` is its place of installation."""
+    """The directory of one build; ``prefix`` is its installation prefix."""
 
     root: Path
     prefix: Path
@@ -36,7 +37,7 @@ class BuildDirectory:
 
     @property
     def done(self) -> Path:
-        """The record of stages."""
+        """The record of completed stages."""
         return self.root / "done"
 
     @property
@@ -46,12 +47,12 @@ class BuildDirectory:
 
     @property
     def source(self) -> Path:
-        """The tree."""
+        """PostgreSQL's source tree."""
         return self.root / "source"
 
     @property
     def extensions(self) -> Path:
-        """Trees of extensions, each by its name."""
+        """Source trees of extensions, each in a directory with its name."""
         return self.root / "extensions"
 
     @property
@@ -80,16 +81,16 @@ class BuildDirectory:
         return self.root / FILE
 
     def staged(self, name: str) -> Path:
-        """Return the prefix of an installation below ``name``, which stands for the root directory."""
+        """Return the prefix of an installation with ``name`` as its DESTDIR."""
         return self.root / name / self.prefix.relative_to("/")
 
     def forget_others(self) -> None:
-        """Remove the directory if another account has begun the build: its files are not trusted."""
+        """Remove the directory if another account started the build: its files are not trusted."""
         if self.source.is_dir() and self.source.stat().st_uid != self.account.uid:
             shutil.rmtree(self.root)
 
     def empty(self, name: str) -> Path:
-        """Return an emptied directory that belongs to the account."""
+        """Return an empty directory owned by the account."""
         path = self.root / name
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
@@ -97,9 +98,10 @@ class BuildDirectory:
         return path
 
     def give(self, tree: Path) -> None:
-        """Give a tree to the account, its directories last.
+        """Give a tree to the account, each directory after its files.
 
-        Until then nobody can change their contents. Raises: PrivilegeError if it cannot reach the tree.
+        Until then the account cannot change the directory's contents.
+        Raises: PrivilegeError if the account cannot reach the tree.
         """
         self.account.require_entry(tree)
         for directory, _, files in os.walk(tree, topdown=False):

@@ -41,14 +41,14 @@ from pgdyno.host.files.source_tree import opened_tree, plain_file
 from pgdyno.postgres.process.workspace import Workspace
 from pgdyno.store.files import write_whole
 
-_ASKED_AGAIN_AFTER_S = 86_400.0
+_REFRESHED_AFTER_S = 86_400.0
 _PACKAGES = TypeAdapter(SourcePackage)
-_COPIED = "copied from a directory, without a version control's own files"
+_COPIED = "copied from a directory, without version control files"
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """A source that is at hand. ``unpack`` makes a tree of it; ``package`` None: it came from no archive."""
+    """A fetched source. ``unpack`` makes a tree of it; ``package`` None: it is not from an apt archive."""
 
     asked: str
     sha256: str
@@ -67,8 +67,8 @@ class Fetched:
 def fetch(asked: str, place: Workspace, progress: Progress) -> Fetched:
     """Return the requested source.
 
-    Raises: UsageError, RefusedError for what is none, or not to be built from; InstallationError;
-    StorageError if its version cannot be kept.
+    Raises: UsageError, RefusedError for an invalid or unsupported source; InstallationError; StorageError if
+    its version cannot be stored.
     """
     source = parse_source(asked, opened_tree)
     if isinstance(source, Package):
@@ -99,7 +99,7 @@ def fetch(asked: str, place: Workspace, progress: Progress) -> Fetched:
 
 
 def fetch_packages(place: Workspace, majors: Sequence[int], progress: Progress) -> dict[int, SourcePackage]:
-    """Download the source packages that an earlier attempt has not downloaded."""
+    """Download the source packages that are not downloaded yet, and return them by major version."""
     progress.step("looking for source packages in the distribution's archive")
     suites = open_suites(source_suites(host_repositories()), place.builds() / "apt")
     packages = {}
@@ -112,15 +112,15 @@ def fetch_packages(place: Workspace, majors: Sequence[int], progress: Progress) 
 
 
 def downloads(place: Workspace) -> Path:
-    """Return where source packages are kept."""
+    """Return the directory of downloaded source packages."""
     return place.builds() / "sources"
 
 
 def _package(place: Workspace, major: int, progress: Progress) -> SourcePackage:
-    """Return a source package that is at hand. The archive is asked once a day: its answer takes seconds."""
+    """Return a downloaded source package. The archive is queried once a day: a query takes seconds."""
     answer = place.builds() / f"package-{major}.json"
-    if answer.is_file() and time.time() - answer.stat().st_mtime < _ASKED_AGAIN_AFTER_S:
-        with suppress(ValidationError):  # of another pgdyno
+    if answer.is_file() and time.time() - answer.stat().st_mtime < _REFRESHED_AFTER_S:
+        with suppress(ValidationError):  # written by another version of pgdyno
             package = _PACKAGES.validate_json(answer.read_bytes())
             if (downloads(place) / package.tarball.name).is_file():
                 return package
@@ -131,7 +131,10 @@ def _package(place: Workspace, major: int, progress: Progress) -> SourcePackage:
 
 @contextmanager
 def _private_copy(place: Workspace, tarball: Tarball) -> Iterator[tuple[Path, str]]:
-    """Provide a copy that nobody can exchange, and its checksum. Raises: StorageError, RefusedError."""
+    """Provide a copy that no other account can replace, and its checksum.
+
+    Raises: StorageError, RefusedError.
+    """
     with tempfile.TemporaryDirectory(prefix="source-", dir=place.builds()) as directory:
         copy = Path(directory) / tarball.path.name
         yield copy, _copied(tarball.path, copy)
@@ -150,20 +153,20 @@ def _copied(source: Path, target: Path) -> str:
     return digest.hexdigest()
 
 
-def _version(place: Workspace, tarball: Path, digest: str, called: Path) -> str:
-    """Return a tarball's version, which is looked up in it once: that takes seconds."""
+def _version(place: Workspace, tarball: Path, digest: str, original: Path) -> str:
+    """Return a tarball's version. It is read from the tarball once, then cached: reading takes seconds."""
     known = place.builds() / f"version-{digest}"
     if not known.exists():
-        write_whole(known, version_in_tarball(tarball, called).encode())
+        write_whole(known, version_in_tarball(tarball, original).encode())
     return known.read_text()
 
 
 def changed(source: str) -> InstallationError:
-    """Return the error for a source that is another than it was when it was looked at."""
+    """Return the error for a source that has changed since it was read."""
     return InstallationError(
-        f'the source "{source}" has changed meanwhile',
+        f'the source "{source}" changed during the build',
         detail="the build would not match its name",
-        hint="ask again, and leave it as it is for so long",
+        hint="build again, and do not change the source until the build ends",
     )
 
 

@@ -15,7 +15,7 @@ from pgdyno.base.errors import InstallationError
 from pgdyno.base.facts import Unknown
 from pgdyno.base.ports import Progress
 from pgdyno.base.time_left import TimeLeft
-from pgdyno.builds.compiling.publishing import hidden, publish, put_beside
+from pgdyno.builds.compiling.publishing import hidden, publish, stage_copy
 from pgdyno.builds.compiling.source_build import Built, SourceBuild
 from pgdyno.builds.directory import BuildDirectory
 from pgdyno.builds.fetch import downloads, fetch_packages
@@ -27,7 +27,7 @@ from pgdyno.postgres.process.installation import installation_at
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.process.workspace import Workspace
 
-_NEEDED_BYTES = 512 << 20  # to build one version after the other; measured: 210 MB
+_NEEDED_BYTES = 512 << 20  # to build one version at a time; measured: 210 MB
 _KEPT_BYTES = 150 << 20  # measured: of each version, 36 MB installed, 22 MB of sources, 40 MB of indexes
 
 
@@ -42,7 +42,7 @@ class InstallRequest:
 
 @dataclass(frozen=True)
 class InstallParts:
-    """Functions that reach the host or the network, in the order of their calls; tests give their own."""
+    """Functions that use the host or the network, in the order of their calls; tests replace them."""
 
     find_options: Callable[..., ConfigureOptions] = find_options
     fetch_packages: Callable[[Workspace, Sequence[int], Progress], dict[int, SourcePackage]] = fetch_packages
@@ -56,11 +56,11 @@ PARTS = InstallParts()
 def install_from_source(
     request: InstallRequest, progress: Progress, parts: InstallParts = PARTS
 ) -> list[Manifest]:
-    """Build the versions that are not there yet, all in the same way, and return all their manifests.
+    """Build the versions that are not installed yet, all with the same options, and return all manifests.
 
-    Raises: UsageError for what cannot be built so; InstallationError for what is missing, not to be had, or
-    failed, and for a version that is there but was built in another way; StorageError if the disk is too
-    small; LockHeldError while another pgdyno measures here.
+    Raises: UsageError for an impossible request; InstallationError for a prerequisite or source that is
+    missing, for a failed step, and for a version installed with other options; StorageError if the disk is
+    too small; LockHeldError while another pgdyno measures here.
     """
     place = workspace()
     options = parts.find_options(request.majors, request.cflags, wants_liburing=request.wants_liburing)
@@ -68,7 +68,7 @@ def install_from_source(
         progress.step(sentence)
     present = {major: found for major in request.majors if (found := _present(place, major, options))}
     for manifest in present.values():
-        progress.step(f"{manifest.name} is installed already: PostgreSQL {manifest.server_version}")
+        progress.step(f"{manifest.name} is already installed: PostgreSQL {manifest.server_version}")
     missing = [major for major in request.majors if major not in present]
     if missing:
         place.require_free(
@@ -87,7 +87,7 @@ def _name(major: int) -> str:
 
 
 def _present(place: Workspace, major: int, options: ConfigureOptions) -> Manifest | None:
-    """Return the manifest of a version that is there. Raises: InstallationError if it is another build."""
+    """Return the manifest of an installed version. Raises: InstallationError for other options."""
     prefix = place.servers() / _name(major)
     if not prefix.exists():
         return None
@@ -100,15 +100,15 @@ def _present(place: Workspace, major: int, options: ConfigureOptions) -> Manifes
         requested = " ".join(options.arguments(major))
         detail = f"it has {' '.join(found.configure)}\n         now requested: {requested}"
     raise InstallationError(
-        f"{_name(major)} is installed already, and was built in another way",
+        f"{_name(major)} is already installed with other options",
         detail=detail,
-        hint=f"pgdyno server remove {_name(major)}, and install it again",
+        hint=f"remove it with pgdyno server remove {_name(major)}, then install it again",
     )
 
 
 @dataclass
 class _Installing:
-    """Builds one version after the other and says how long the rest will take."""
+    """Builds one version at a time and reports the time left."""
 
     place: Workspace
     options: ConfigureOptions
@@ -119,7 +119,7 @@ class _Installing:
     done: int = 0
 
     def all(self, packages: dict[int, SourcePackage]) -> dict[int, Manifest]:
-        """Build and install. No measurement runs meanwhile: both would only disturb each other."""
+        """Build and install, under the measurement lock: a build and a measurement disturb each other."""
         manifests = {}
         with self.place.measuring():
             for major, package in packages.items():
@@ -138,8 +138,8 @@ class _Installing:
         build = SourceBuild(major, at.source, self.options, at.prefix, log, account.run_as)
         try:
             built = build.run(at.empty("built"), self._report)
-            placed = put_beside(at.prefix, built.staged, account.run_as)
-            installation_at(placed / "bin", account)  # which can run it
+            placed = stage_copy(at.prefix, built.staged, account.run_as)
+            installation_at(placed / "bin", account)  # raises unless the account can run it
             manifest = self._manifest(package, built, major)
             publish(at.prefix, (FILE, dump_manifest(manifest)))
         finally:
@@ -147,7 +147,7 @@ class _Installing:
         return manifest
 
     def _report(self, share: float) -> None:
-        self.time_left.tell((self.done + share) / self.count)
+        self.time_left.report((self.done + share) / self.count)
 
     def _manifest(self, package: SourcePackage, built: Built, major: int) -> Manifest:
         return Manifest(

@@ -24,16 +24,16 @@ _OF_EVERY_BUILD = ("name", "build_s", "installed_at", "verified")  # differ betw
 
 @dataclass(frozen=True)
 class ListedBuild:
-    """A build and where it is."""
+    """A build and its prefix."""
 
     manifest: Manifest
     prefix: str
-    is_packaged: bool  # installed by a package: dpkg's to change and remove
+    is_packaged: bool  # installed by a package: managed by dpkg
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing in which two builds differ; a value of None is not there."""
+    """One difference between two manifests; None: the member is absent."""
 
     what: str  # optimised.recipe
     first: object
@@ -41,7 +41,7 @@ class Difference:
 
 
 def list_builds() -> list[ListedBuild]:
-    """Return the builds made by pgdyno, the newest first."""
+    """Return the builds made by pgdyno, newest first."""
     return [
         ListedBuild(manifest, str(prefix), is_packaged(prefix))
         for prefix, manifest in optimised_builds(workspace())
@@ -51,7 +51,7 @@ def list_builds() -> list[ListedBuild]:
 def diff_builds(first: str, second: str) -> list[Difference]:
     """Return the differences between two builds' manifests.
 
-    Raises: UsageError for a name that is none.
+    Raises: UsageError for an unknown name.
     """
     place = workspace()
     one, other = (dict(_leaves(_unnamed(find_build(name, place)[1]))) for name in (first, second))
@@ -63,9 +63,9 @@ def diff_builds(first: str, second: str) -> list[Difference]:
 
 
 def remove_build(name: str) -> Path:
-    """Remove a build, also one that is not finished, and return where it was.
+    """Remove a finished or unfinished build, and return its former path.
 
-    Raises: UsageError for a name that is none; RefusedError while it runs, or if it is a package's.
+    Raises: UsageError for an unknown name; RefusedError while it runs, or if a package installed it.
     """
     place = workspace()
     unfinished = place.builds() / name
@@ -77,13 +77,13 @@ def remove_build(name: str) -> Path:
 
 
 def _unnamed(manifest: Manifest) -> object:
-    """Return a manifest with built-ID for its own name, which the paths in flags have in them."""
+    """Return a manifest's document with its name replaced by built-ID, also in the paths of flags."""
     text = json.dumps(to_document(manifest)).replace(manifest.name, f"{NAME}-ID")
     return json.loads(text)
 
 
 def _leaves(document: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the members of a document by their dotted names; lists count as one value."""
+    """Yield dotted names and values of a document's members; a list is one value."""
     if isinstance(document, dict):
         for name, value in document.items():
             yield from _leaves(value, f"{path}.{name}" if path else name)

@@ -1,6 +1,6 @@
-"""The use case ``build deb``: an installed build as a Debian package.
+"""The use case ``build deb``: make a Debian package of an installed build.
 
-It is installed alongside the distribution's own packages.
+The package can be installed alongside the distribution's own packages.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class BuildPackage:
 def package_build(name: str, directory: Path, progress: Progress) -> BuildPackage:
     """Write a Debian package of a build into a directory; the same build gives the same bytes.
 
-    Raises: UsageError for a name that is none, or no directory; RefusedError for a build that is not finished
+    Raises: UsageError for an unknown name, or no directory; RefusedError for a build that is not finished
     or not verified; InstallationError if Debian's tools are missing or fail; StorageError; LockHeldError.
     """
     place = workspace()
     prefix, manifest = _verified_build(name, place)
     if not directory.is_dir():
-        raise UsageError(f'--output "{directory}" is no directory', hint="make it, or name another")
+        raise UsageError(f'--output "{directory}" is not a directory', hint="create it, or name another")
     require_tools()
     place.require_free(_NEEDED_BYTES, "making a package", _ELSEWHERE)
-    with place.measuring(), place.scratch() as work:  # alone: both would only disturb each other
+    with place.measuring(), place.scratch() as work:  # packing and a measurement disturb each other
         made, fields = Packing(manifest, _maintainer(), work).run(prefix, progress.step)
         path = directory / made.name
         write_whole(path, made.read_bytes())
@@ -58,9 +58,9 @@ def package_build(name: str, directory: Path, progress: Progress) -> BuildPackag
 def _verified_build(name: str, place: Workspace) -> tuple[Path, Manifest]:
     if found := _SOURCE.fullmatch(name):
         raise RefusedError(
-            f"{name} is not packaged",
-            detail="pgdyno server install has made it: it is not verified, and works only where it is",
-            hint=f"pgdyno build --source debian:{found[1]} --recipe {PLAIN} makes a plain one that can be",
+            f"{name} cannot be packaged",
+            detail="pgdyno server install made it: it is not verified, and works only at its present path",
+            hint=f"pgdyno build --source debian:{found[1]} --recipe {PLAIN} makes a plain one to package",
         )
     if (
         "/" not in name
@@ -68,16 +68,16 @@ def _verified_build(name: str, place: Workspace) -> tuple[Path, Manifest]:
         and not (place.root / "servers" / name).is_dir()
     ):
         raise RefusedError(
-            f"{name} is not finished, or has failed",
+            f"{name} is unfinished or failed",
             detail=f"it is still in {place.root / 'builds' / name}, and was not installed",
-            hint="ask pgdyno build for the same again: it goes on where it stopped",
+            hint="run the same pgdyno build again to resume it",
         )
     prefix, manifest = find_build(name, place)
     if manifest.verified is None:
         raise RefusedError(
             f"{manifest.name} is not verified",
             detail="its last verification failed; a failed build is not packaged",
-            hint=f"pgdyno build verify {manifest.name} tries it again",
+            hint=f"pgdyno build verify {manifest.name} verifies it again",
         )
     return prefix, manifest
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pgdyno.apply.ledger.log import read_journal
 from pgdyno.base.errors import RefusedError, ServerError, UsageError
 from pgdyno.base.facts import Fact
-from pgdyno.builds.built_servers import built_servers, require_ours
+from pgdyno.builds.built_servers import built_servers, require_not_packaged
 from pgdyno.builds.product.manifest import FILE, Manifest, read_manifest
 from pgdyno.model.plans.plan import PROGRAM_KINDS
 from pgdyno.postgres.process.installation import installation_at
@@ -20,7 +20,7 @@ from pgdyno.postgres.process.registry import RegisteredServer, registered_server
 
 @dataclass(frozen=True)
 class ListedServer:
-    """One line of the list; ``failure`` is why its programs do not run, for example on another CPU's."""
+    """One line of the list; ``failure``: why its programs do not run, for example a wrong architecture."""
 
     name: str
     version: str | None
@@ -30,7 +30,7 @@ class ListedServer:
 
 
 def list_servers() -> list[ListedServer]:
-    """Return every server that is known by name, also those whose programs do not run."""
+    """Return every registered server, including those that cannot run."""
     return [_listed(server) for server in registered_servers(workspace())]
 
 
@@ -44,7 +44,7 @@ def _listed(server: RegisteredServer) -> ListedServer:
 
 
 def _require_not_chosen(name: str, prefix: Path) -> None:
-    """Refuse to remove programs that a stopped server was switched to, or from."""
+    """Raise RefusedError for programs that a stopped server was switched to, or from."""
     for receipt in read_journal(workspace().root / "journal").open:
         if receipt.change.kind not in PROGRAM_KINDS:
             continue
@@ -57,10 +57,10 @@ def _require_not_chosen(name: str, prefix: Path) -> None:
 
 
 def remove_server(name: str) -> Path:
-    """Remove a server that pgdyno built, and return where it was.
+    """Remove a server that pgdyno built, and return its former prefix.
 
-    Raises: UsageError for a name that is not one of them; RefusedError while it runs, or if a package has
-    brought it.
+    Raises: UsageError for any other name; RefusedError while it runs or an applied change needs it, or if a
+    package installed it.
     """
     servers = workspace().servers()
     built = {path.parent.name: path.parent for path in sorted(servers.glob(f"*/{FILE}"))}
@@ -70,16 +70,16 @@ def remove_server(name: str) -> Path:
         raise UsageError(
             f'pgdyno has not built a server "{name}"',
             detail=f"built: {', '.join(built) or 'none'}",
-            hint="pgdyno server list shows all that are known; others are removed as they were installed",
+            hint="pgdyno server list shows all known servers; remove others the way they were installed",
         )
     if pids := running_from(prefix):
         raise RefusedError(
             f'server "{name}" is in use',
-            detail=f"processes of it run: {', '.join(map(str, pids))}",
+            detail=f"running processes: {', '.join(map(str, pids))}",
             hint="stop it first",
         )
     _require_not_chosen(name, prefix)
-    # Renamed first: a removal that is interrupted leaves no half of a server under its name.
+    # Renamed first: an interrupted removal leaves no partial server under this name.
     doomed = servers / f".{name}.removed"
     shutil.rmtree(doomed, ignore_errors=True)
     prefix.rename(doomed)
@@ -90,4 +90,4 @@ def remove_server(name: str) -> Path:
 def _require_no_package(name: str) -> None:
     for prefix, manifest in built_servers(workspace()):
         if manifest.name == name:
-            require_ours(prefix, manifest)
+            require_not_packaged(prefix, manifest)

@@ -1,4 +1,4 @@
-"""The stages of one build, in order; ``directory.py`` has their directories."""
+"""The stages of one build, in order; ``directory.py`` defines their directories."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pgdyno.base.errors import InstallationError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.base.time_left import TimeLeft
 from pgdyno.builds.compiling.build_plan import BuildPlan
-from pgdyno.builds.compiling.publishing import publish, put_beside
+from pgdyno.builds.compiling.publishing import publish, stage_copy
 from pgdyno.builds.compiling.regression import with_tests
 from pgdyno.builds.directory import BuildDirectory
 from pgdyno.builds.fetch import Fetched, changed
-from pgdyno.builds.training_workloads import Lesson
-from pgdyno.builds.making import Making, RunAs, Stage, Stages, Watch, share_of_all
+from pgdyno.builds.make import Making, RunAs, Stage, Stages, Watch, share_of_all
 from pgdyno.builds.optimise import bolt, huge_text
-from pgdyno.builds.optimise.counts import gather
+from pgdyno.builds.optimise.profile_data import gather
 from pgdyno.builds.patching.patches import apply_patches
 from pgdyno.builds.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
 from pgdyno.builds.source.extensions import ALL, ExtensionTree, require_modules
 from pgdyno.builds.source.source import copy_tree
+from pgdyno.builds.training_workloads import Lesson
 from pgdyno.builds.verifying.verification import SECONDS as VERIFYING_SECONDS
 from pgdyno.builds.verifying.verification import Candidate
 from pgdyno.builds.write_manifest import describe
@@ -35,13 +35,13 @@ from pgdyno.postgres.process.installation import Installation, installation_at
 from pgdyno.postgres.process.processes import running_from
 from pgdyno.postgres.process.workspace import Workspace
 
-_COUNTED_WITHIN_S = 60.0  # arbitrary: after its server, the process that writes BOLT's counts takes a second
+_COUNTED_WITHIN_S = 60.0  # arbitrary: the writer of BOLT's counts ends about a second after its server
 _BRANCHES = "branches.fdata"
 
 
 @dataclass(frozen=True)
 class BuildParts:
-    """Functions that a build calls, in that order; ``PARTS`` in ``build.py`` has the usual ones."""
+    """Functions that a build calls, in this order; ``PARTS`` in ``build.py`` has the defaults."""
 
     find_bolt: Callable[[], bolt.Bolt | None]
     fetch: Callable[[str, Workspace, Progress], Fetched]
@@ -53,10 +53,10 @@ class BuildParts:
 
 @dataclass(frozen=True)
 class Building:
-    """One build under way. ``reference``: a baseline build of the same source; None: this is one.
+    """One build in progress. ``reference``: a baseline build of the same source; None: this is one.
 
-    ``lessons`` are what it is trained on. ``following_s``: how long is expected what it is the first
-    part of.
+    ``lessons``: its training workloads. ``following_s``: expected duration of the work after this build in
+    the same run.
     """
 
     place: Workspace
@@ -70,30 +70,31 @@ class Building:
 
     @property
     def expected_s(self) -> float:
-        """How long all of it is expected to take."""
+        """The expected duration of all stages."""
         return self._stages.expected_s
 
     def begin(self) -> None:
-        """Run the first stage, unless it is done: unpack the source, and apply patches to it.
+        """Run the first stage unless it is complete: unpack and patch the source.
 
-        Raises: UsageError for patches and modules of contrib that it does not allow; StorageError.
+        Raises: UsageError for patches and contrib modules that the source does not support; StorageError.
         """
         self._at.forget_others()
         self._at.root.mkdir(mode=0o755, exist_ok=True)
         if done := self._stages.seconds():
-            self.progress.step(f"going on with {self.plan.name}, which was interrupted after: {[*done][-1]}")
+            self.progress.step(f"resuming {self.plan.name}, interrupted after: {[*done][-1]}")
         replace(self._stages, stages=self._stages.stages[:1]).run(self._begin, lambda _: None)
 
     def run(self) -> Manifest:
-        """Run the stages that are not done yet, and return the installed build's manifest.
+        """Run the remaining stages, and return the installed build's manifest.
 
-        Raises: InstallationError, StorageError, errors of servers and generators; done stages are kept.
+        Raises: InstallationError, StorageError, errors of servers and load generators; completed stages are
+        kept.
         """
         total_s = self.expected_s + self.following_s
         time_left = TimeLeft(self.progress, self._stages.share_done() * self.expected_s / total_s)
-        self._stages.run(self._begin, share_of_all(time_left.tell, 0.0, self.expected_s, total_s))
+        self._stages.run(self._begin, share_of_all(time_left.report, 0.0, self.expected_s, total_s))
         manifest = read_manifest(self._at.prefix).value
-        assert isinstance(manifest, Manifest)  # noqa: S101 — written a moment ago
+        assert isinstance(manifest, Manifest)  # noqa: S101 — just written
         shutil.rmtree(self._at.root)
         return manifest
 
@@ -117,7 +118,7 @@ class Building:
         yield Stage("install", 1, self._install)
 
     def _alone(self, run: Callable[[Watch], None]) -> Callable[[Watch], None]:
-        """Let no measurement run meanwhile: both would only disturb each other."""
+        """Return ``run`` under the measurement lock: a build and a measurement disturb each other."""
 
         def run_alone(watch: Watch) -> None:
             with self.place.measuring():
@@ -144,7 +145,7 @@ class Building:
             apply_patches(self.plan.patches, self._at.source, self.plan.version)
             require_modules(self.plan.extensions.modules, self._at.source, self.plan.version)
         except UsageError:
-            shutil.rmtree(self._at.root)  # nobody will ask for the same again
+            shutil.rmtree(self._at.root)  # this request can never succeed
             raise
         self._at.give(self._at.source)
         copy_trees(self.plan.extensions.trees, self._at)
@@ -155,7 +156,7 @@ class Building:
 
     def _compile_for_counting(self, watch: Watch) -> None:
         variables = self.plan.counting(self._at.counts)
-        self._making.clean()  # of what an interrupted try has left
+        self._making.clean()  # leftovers of an interrupted attempt
         self._making.build(self._directories, variables, watch)
         self._making.install(self._directories, self._at.empty("counting"), variables)
 
@@ -166,20 +167,20 @@ class Building:
 
     def _compile(self, watch: Watch) -> None:
         self._making.clean()
-        self._at.log.unlink()  # of the program that is not installed
+        self._at.log.unlink()  # log of the instrumented program, which is not installed
         if self.plan.recipe.is_counted:
             gather(self.plan.compiler, self._at.counts, self._at.source, self._run_as)
         if self.plan.recipe.is_on_huge_pages:
             self._compile_object()
         variables = self._final
-        if self.plan.recipe.is_linked_whole:  # which takes about as long as to compile
+        if self.plan.recipe.is_linked_whole:  # LTO linking takes about as long as compiling
             watch = share_of_all(watch, 0.0, 1.0, 2.0)
         self._making.build(self._directories, variables, watch)
         self._making.install(self._directories, self._at.empty("built"), variables)
         install_trees(self.plan.extensions.trees, self._at, variables, self._run_as)
 
     def _compile_object(self) -> None:
-        """Compile the additional objects, from a copy that the account can read."""
+        """Compile the additional object from a copy of its source that the account can read."""
         source = Path(shutil.copy(huge_text.SOURCE, self._at.root))
         made = self._at.empty("objects") / huge_text.OBJECT
         output_of(huge_text.compiling(self.plan.compiler.cc, source, made), self._run_as)
@@ -189,7 +190,7 @@ class Building:
 
     def _train_on_branches(self, watch: Watch) -> None:
         self._at.empty("branches")
-        # Looked at as it is without counting: nobody could wait for the end of what the other one prints.
+        # Inspect the uninstrumented program: reading the output of the instrumented one would never end.
         finished = installation_at(self._at.staged("built") / "bin", self.place.account)
         counting = replace(finished, bin_directory=self._at.staged("branching") / "bin")
         self.parts.train(counting, self._plain, {}, self.lessons, self.progress, watch)
@@ -197,23 +198,20 @@ class Building:
         while running_from(self._at.staged("branching")):
             if time.monotonic() > deadline_s:
                 raise InstallationError(
-                    f"the branch counter does not end within {_COUNTED_WITHIN_S:g} s of its server",
+                    f"the branch counter did not exit within {_COUNTED_WITHIN_S:g} s of its server",
                     detail=f"processes: {', '.join(map(str, running_from(self._at.staged('branching'))))}",
-                    hint="end them, and ask for the same again: it goes on from there",
+                    hint="end them, then run the same command again to resume the build",
                 )
             time.sleep(0.1)
 
     def _rearrange(self, _: Watch) -> None:
-        said = self._remake("moved", self._bolt.rearranging)
-        bolt.require_reached(said)
-        bolt.taken_branches(said)  # are written into the manifest later
-        self._at.rearranged.write_text(said)
+        output = self._remake("moved", self._bolt.rearranging)
+        bolt.require_reached(output)
+        bolt.taken_branches(output)  # fails now if unreadable; the manifest records it later
+        self._at.rearranged.write_text(output)
 
     def _remake(self, name: str, command: Callable[[Path, Path, Path], Sequence[str]]) -> str:
-        """Copy the build with its server rewritten by a command.
-
-        Return the command's output.
-        """
+        """Copy the build with its server rewritten by a command; return the command's output."""
         copy, made = self._at.empty(name), self._at.staged(name) / "bin/postgres"
         output_of(["cp", "--archive", f"{self._at.root / 'built'}/.", str(copy)], self._run_as)
         finished = self._at.staged("built") / "bin/postgres"
@@ -221,7 +219,7 @@ class Building:
 
     def _verify(self, watch: Watch) -> None:
         staged = self._at.staged("built" if self.plan.bolt is None else "moved")
-        placed = put_beside(self._at.prefix, staged, self._run_as)
+        placed = stage_copy(self._at.prefix, staged, self._run_as)
         subject = Candidate(
             tested=installation_at(placed / "bin", self.place.account, self.plan.name),
             reference=self.reference,
@@ -244,7 +242,7 @@ class Building:
 
     @cached_property
     def _modules(self) -> tuple[str, ...]:
-        """The contrib modules, once the tree is configured; those that every build has are the last."""
+        """The contrib modules, known once the tree is configured; those of every build come last."""
         return chosen_modules(self._making, self.plan.extensions.modules, self.plan.configure.extensions)
 
     @property
@@ -253,12 +251,12 @@ class Building:
 
     @property
     def _plain(self) -> Installation:
-        assert self.reference is not None  # noqa: S101 — what is trained is not plain
+        assert self.reference is not None  # noqa: S101 — a trained build has a reference
         return self.reference
 
     @property
     def _bolt(self) -> bolt.Bolt:
-        assert self.plan.bolt is not None  # noqa: S101 — else these stages are not there
+        assert self.plan.bolt is not None  # noqa: S101 — only builds with BOLT have these stages
         return self.plan.bolt
 
     def _begin(self, stage: Stage) -> None:
@@ -268,14 +266,14 @@ class Building:
 def chosen_modules(making: Making, asked: Sequence[str], always: Sequence[str]) -> tuple[str, ...]:
     """Return the contrib modules to build, each once, with their dependencies.
 
-    Those that every build has are the last. Raises: InstallationError if make cannot tell.
+    Those of every build come last. Raises: InstallationError if make fails.
     """
-    named = [name for one in asked for name in _of(making, one)]
+    named = [name for one in asked for name in _with_dependencies(making, one)]
     return tuple(name for name in dict.fromkeys(named) if name not in always) + tuple(always)
 
 
 def copy_trees(trees: Sequence[ExtensionTree], at: BuildDirectory) -> None:
-    """Copy trees to where they are built. Raises: InstallationError for one that has changed meanwhile."""
+    """Copy extension trees into the build directory. Raises: InstallationError for a changed tree."""
     if not trees:
         return
     at.empty(at.extensions.name)
@@ -292,19 +290,19 @@ def install_trees(
 ) -> None:
     """Build extension trees with the server's flags, and install them into its prefix.
 
-    They are not trained: no workload uses them. Raises: InstallationError with make's last words.
+    They are not trained: no workload uses them. Raises: InstallationError with make's last lines.
     """
-    asking = {**variables, "PG_CONFIG": str(at.staged("built") / "bin/pg_config")}
+    with_pg_config = {**variables, "PG_CONFIG": str(at.staged("built") / "bin/pg_config")}
     for tree in trees:
         making = Making(at.extensions / tree.name, at.log, f"the extension {tree.name}", run_as)
-        making.clean(asking)  # of what an interrupted try has left
-        making.build(["."], asking, lambda _: None)
-        making.install_in_place(asking)
+        making.clean(with_pg_config)  # leftovers of an interrupted attempt
+        making.build(["."], with_pg_config, lambda _: None)
+        making.install_in_place(with_pg_config)
 
 
-def _of(making: Making, asked: str) -> Iterator[str]:
-    """Yield the modules that a name stands for, after those that its tests need."""
-    for name in making.value("contrib", "$(SUBDIRS)", {}).split() if asked == ALL else [asked]:
+def _with_dependencies(making: Making, requested: str) -> Iterator[str]:
+    """Yield a module, or every module for ``ALL``, each after the modules that its tests need."""
+    for name in making.value("contrib", "$(SUBDIRS)", {}).split() if requested == ALL else [requested]:
         needed = making.value(f"contrib/{name}", "$(EXTRA_INSTALL)", {}).split()
         yield from (one.removeprefix("contrib/") for one in needed if one.startswith("contrib/"))
         yield name

@@ -1,9 +1,7 @@
-"""Train an instrumented program under load.
+"""Train an instrumented server: run the training workloads, then a mix of other features.
 
-It runs the workloads that it is built for, then a mix of other features.
-
-Connections are persistent, kept open for a whole workload: each process of the server adds up its counts only
-when it ends. The server is shut down in order, because one that is ended at once keeps nothing.
+Connections stay open for a whole workload, because a server process writes its counts only when it exits.
+The server is stopped without an immediate shutdown, which would lose the counts.
 """
 
 from __future__ import annotations
@@ -15,8 +13,8 @@ from itertools import groupby
 from typing import LiteralString
 
 from pgdyno.base.ports import Progress
+from pgdyno.builds.make import Watch
 from pgdyno.builds.training_workloads import Lesson
-from pgdyno.builds.making import Watch
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.opening import open_scratch_arena
@@ -27,7 +25,7 @@ from pgdyno.model.plans.recipe import TRAINING_S
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.installation import Installation
 
-_OURS = "postgres"  # a database to which no copy of a user's is restored, which has code of its owners
+_OURS = "postgres"  # no user's copy, with code of its owners, is restored into this database
 _DESIGN = Design(clients=4, is_isolated=False)
 _CHORES: tuple[LiteralString, ...] = (
     "CREATE TABLE chore (id bigint, kind int, note text, amount numeric(12, 2), at timestamptz)",
@@ -54,15 +52,15 @@ _CHORES: tuple[LiteralString, ...] = (
     "INSERT INTO chore_copy SELECT * FROM chore ON CONFLICT DO NOTHING",
     "DROP TABLE chore_copy",
 )
-"""What servers do besides their transactions: definitions, loading, sorting, joining, vacuuming."""
+"""Server work other than transactions: DDL, loading, sorting, joining, vacuuming."""
 _COPY_OUT: LiteralString = "COPY chore TO STDOUT"
 _COPY_IN: LiteralString = "COPY chore_again FROM STDIN"
 
 
 def check_settings(plain: Installation, lessons: Sequence[Lesson], progress: Progress) -> None:
-    """Let the server of a plain build judge the settings of lessons, before anything is compiled for them.
+    """Check the lessons' settings on a plain build's server, before compiling.
 
-    Raises: SettingError with the server's own words.
+    Raises: SettingError with the server's message.
     """
     variants = [lesson.variant for lesson in lessons if lesson.variant.settings]
     if variants:
@@ -80,10 +78,10 @@ def train(
 ) -> None:
     """Run the lessons' workloads on servers of this installation, in this environment.
 
-    Those with the same data and settings have one server.
+    Lessons with the same data and settings share a server.
 
-    Their data are loaded by ``plain``, a build of the same version: what counts is run for nothing else.
-    ``progress`` is told which of them runs, ``watch`` which share is over.
+    ``plain``, a build of the same version, loads the data, so that the instrumented server runs only the
+    training. ``progress`` gets the current workload, ``watch`` the completed share.
 
     Raises: ServerError, GeneratorError, StorageError.
     """
@@ -91,7 +89,7 @@ def train(
     groups = [list(group) for _, group in groupby(sorted(lessons, key=_server_of), key=_server_of)]
     variants = [Variant("training", {**group[0].variant.settings, **variables}) for group in groups]
     course = _Course(progress, watch, len(lessons) + len(groups))
-    # What is counted is the same however slowly it runs.
+    # Counts do not depend on speed, so isolation and timing are unnecessary.
     with open_scratch_arena(installation, variants, progress, is_isolated=False, is_timed=False) as arena:
         for variant, group in zip(variants, groups, strict=True):
             arena.data_sets.ensure(group[0].workload.data_set, plain)
@@ -99,13 +97,13 @@ def train(
 
 
 def _server_of(lesson: Lesson) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return the data and the settings of a lesson's server."""
+    """Return the key of a lesson's server: data set and settings."""
     return lesson.workload.data_set.key, tuple(lesson.variant.settings.items())
 
 
 @dataclass
 class _Course:
-    """Lessons, and chores on each server: parts of a training that take about as long as each other."""
+    """The parts of a training: lessons, and chores on each server. All take about equally long."""
 
     progress: Progress
     watch: Watch
@@ -115,7 +113,7 @@ class _Course:
 
     @contextmanager
     def give(self, name: str) -> Iterator[None]:
-        """Report the current training workload, and the share done when it ends."""
+        """Report the current training workload, and at its end the completed share."""
         self.progress.step(f"training on {name}")
         yield
         self.over += 1

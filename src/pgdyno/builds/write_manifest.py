@@ -1,6 +1,6 @@
 """Write the manifest of a build: its sources, flags, training and checks.
 
-What is asked of its programs is asked by the servers' account, which has made them.
+Its programs run as the servers' account, which made them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pgdyno.builds.compiling.source_build import ask, text_bytes
 from pgdyno.builds.directory import BuildDirectory
 from pgdyno.builds.fetch import Fetched
 from pgdyno.builds.optimise import bolt
-from pgdyno.builds.optimise.counts import reached
+from pgdyno.builds.optimise.profile_data import reached
 from pgdyno.builds.product.manifest import (
     AppliedPatch,
     Manifest,
@@ -44,8 +44,8 @@ def describe(
 
     Flags and sizes are read from its files.
 
-    ``modules`` are contrib's that were built.
-    Raises: InstallationError if the build cannot be asked.
+    ``modules``: the contrib modules that were built.
+    Raises: InstallationError if a program of the build fails.
     """
     package, placed = fetched.package, hidden(at.prefix)
     return Manifest(
@@ -78,7 +78,7 @@ def _untested(plan: BuildPlan) -> Iterator[str]:
 
 
 def _lacking(plan: BuildPlan, placed: Path) -> Iterator[str]:
-    """Yield a sentence if the installation that it is to replace has extensions that this build lacks."""
+    """Yield a sentence if the installation to replace has extensions that this build lacks."""
     there = {control.stem for control in (placed / "share").rglob("extension/*.control")}
     if names := [name for name in plan.wanted if name not in there]:
         yield f"without these extensions of the replaced server: {', '.join(names)}; --extensions adds them"
@@ -122,7 +122,7 @@ def _instructions(plan: BuildPlan) -> tuple[str, ...]:
 
 
 def _atomics(program: Path) -> str:
-    """Say how a program for Arm does its atomic operations, by its code."""
+    """Describe the atomic operations in the code of a program for Arm; empty if unknown."""
     with program.open("rb") as file:
         found = read_atomics(file)
     if isinstance(found, Unknown):
@@ -133,5 +133,5 @@ def _atomics(program: Path) -> str:
 def _rearranged(plan: BuildPlan, at: BuildDirectory) -> Rearranged | None:
     if plan.bolt is None:
         return None
-    said = at.rearranged.read_text()
-    return Rearranged(plan.bolt.version, bolt.reached(said), *bolt.taken_branches(said))
+    output = at.rearranged.read_text()
+    return Rearranged(plan.bolt.version, bolt.reached(output), *bolt.taken_branches(output))

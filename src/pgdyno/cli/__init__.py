@@ -1,1 +1,1 @@
-"""The command line: one file per command — arguments in, text or JSON out, exit code. No logic."""
+"""The command line, one file per command: arguments in, text or JSON and an exit code out. No logic."""

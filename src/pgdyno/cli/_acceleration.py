@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pgdyno.cli.output import echo, print_json
 from pgdyno.host.kernel_file import display_name
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.accelerate.attached_server import AttachedAcceleration
     from pgdyno.accelerate.build_advice import BuildAdvice
     from pgdyno.accelerate.view import PerApplication
@@ -48,11 +48,11 @@ def _print_plan(plan: Plan) -> None:
     for line in plan.lines:
         echo(f"  {display_name(line.change.key)} = {line.change.value}")
     if plan.unmeasured:
-        echo("Not measured here, and left as found (pgdyno apply --layers all --unmeasured changes it, too):")
+        echo("Not measured here, and unchanged (pgdyno apply --layers all --unmeasured changes these too):")
     for line in plan.unmeasured:
         echo(f"  {display_name(line.change.key)} = {line.change.value}")
     if plan.skipped:
-        echo(f"Left alone: {len(plan.skipped)} levers; pgdyno advise --layers all says why.")
+        echo(f"Left alone: {len(plan.skipped)} levers; for the reasons: pgdyno advise --layers all.")
 
 
 def _print_applied(result: AttachedAcceleration) -> None:

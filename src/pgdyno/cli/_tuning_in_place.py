@@ -1,4 +1,4 @@
-"""``tune --dsn``: its options, and the search on a running server itself."""
+"""``tune --dsn``: its options, and the search on the running server itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgdyno.cli.output import echo
 from pgdyno.cli.quantities import duration
 from pgdyno.model.plans.plan import Effect, Layer
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.base.ports import Progress
     from pgdyno.model.experiments.experiment import Experiment
     from pgdyno.model.tuning.limits import OwnerLimits
@@ -24,13 +24,13 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.tune.tuner import Listener, Tuned
 
 _FOR_SCRATCH = {"layers": "layers", "attribute": "attribute", "resume": "resume"}
-"""Options of searches on scratch servers alone, each with its parameter."""
+"""Options valid only for searches on scratch servers: option name -> parameter."""
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option("--dsn", metavar="DSN", help="A running server on this host, which is searched on itself."),
-    click.option("--allow-load", is_flag=True, help="With --dsn, which needs it: put load on that server."),
+    click.option("--dsn", metavar="DSN", help="A running server on this host; the search runs on it."),
+    click.option("--allow-load", is_flag=True, help="Required with --dsn: allow load on that server."),
     click.option(
         "--limit-latency",
         "limit_latency_s",
@@ -42,16 +42,16 @@ _OPTIONS = (
     click.option(
         "--limit-memory",
         metavar="SIZE",
-        help="With --dsn: end a trial within a second when the server has more than this in memory, and try "
-        "nothing that could take more at worst.",
+        help="With --dsn: end a trial within a second when the server's memory exceeds this, and skip "
+        "configurations that could exceed it in the worst case.",
     ),
     click.option(
         "--maintenance-window",
         is_flag=True,
-        help="With --dsn: restart the server during the search, to try settings that need it too.",
+        help="With --dsn: restart the server during the search, to also try settings that need a restart.",
     ),
     click.option(
-        "--restart-command", metavar="COMMAND", help="Command that restarts it, run without a shell."
+        "--restart-command", metavar="COMMAND", help="Command that restarts the server, run without a shell."
     ),
     click.option(
         "--standbys-done",
@@ -60,8 +60,8 @@ _OPTIONS = (
     ),
 )
 _KEPT_PLANS = (
-    "Sessions that were open meanwhile may keep plans of prepared statements, made with values that were "
-    "tried: let connection pools reconnect, or ANALYZE the tables."
+    "Sessions that were open during the search may keep plans of prepared statements made under settings "
+    "that were tried: let connection pools reconnect, or ANALYZE the tables."
 )
 
 
@@ -85,7 +85,7 @@ class InPlace:
     standbys_done: bool
 
     def check(self, others: Mapping[str, Any]) -> None:
-        """Refuse options that do not go together; ``others`` are those of every search.
+        """Refuse conflicting options; ``others`` are the options common to all searches.
 
         Raises: UsageError; PermissionNotGivenError without --allow-load.
         """
@@ -93,18 +93,16 @@ class InPlace:
             self._require_no_permissions()
             return
         if others["embedded"] or others["pg_bin"] is not None:
-            raise UsageError(
-                "--dsn names a server, and --embedded or --pg-bin another", hint="give one of them"
-            )
+            raise UsageError("--dsn cannot be combined with --embedded or --pg-bin", hint="give one of them")
         for name, given in _FOR_SCRATCH.items():
             if others[given]:
                 raise UsageError(
-                    f"--{name} is for searches on scratch servers, and --dsn names a running one",
+                    f"--{name} requires a search on scratch servers, but --dsn names a running server",
                     hint=f"leave out --{name}",
                 )
         if not self.allow_load:
             raise PermissionNotGivenError(
-                "a search on a running server puts load on it, which was not allowed",
+                "a search puts load on the running server, and load was not allowed",
                 hint="add --allow-load, or search on scratch servers: --embedded or --pg-bin DIR",
             )
 
@@ -120,7 +118,7 @@ class InPlace:
         from pgdyno.builds.switching.server_access import server_access
         from pgdyno.measure.design.schedule import workloads_by_server
         from pgdyno.plan.attached import attach
-        from pgdyno.tune.trials_within import trials_in_place
+        from pgdyno.tune.budget import trials_in_place
         from pgdyno.tune.tune_in_place import Allowed, tune_in_place
 
         limits = self._limits()
@@ -155,27 +153,27 @@ class InPlace:
         for option, is_given in given.items():
             if is_given:
                 raise UsageError(
-                    f"{option} concerns a running server, and none was named", hint="name it with --dsn"
+                    f"{option} requires a running server, and none was named", hint="name it with --dsn"
                 )
 
 
 def closing_text(dsn: str, result: Tuned) -> str:
-    """Return the last lines: nothing was left changed, and the way to apply a proven answer.
+    """Return the last lines: nothing was left changed, and how to apply a proven configuration.
 
-    Raises: as ``apply_command`` does.
+    Raises: like ``apply_command``.
     """
     lines = ["Nothing was left changed.", _KEPT_PLANS]
     answer = result.tuning.answer
     if answer and not _pays(result.experiment):
-        lines.append("The answer is not proven to pay: there is no command here that applies it.")
+        lines.append("The answer is not proven to pay, so no command to apply it is shown.")
     elif answer:
         lines += ["To apply the answer:", f"  {apply_command(dsn, answer)}"]
         restarting = [one.change.key for one in result.plan.lines if one.change.effect is Effect.RESTART]
         if at_start := [key for key in answer if key in restarting]:
-            lines.append(f"These are in force only after a restart of the server: {', '.join(at_start)}")
+            lines.append(f"These settings take effect only after a server restart: {', '.join(at_start)}")
         lines.append(
-            "To take it back: ALTER SYSTEM RESET each of these settings, or SET the value that "
-            "postgresql.auto.conf has for it now; then reload or restart as before"
+            "To undo this: ALTER SYSTEM RESET each of these settings, or SET it to its present value in "
+            "postgresql.auto.conf; then reload or restart as before"
         )
     return "".join(f"{line}\n" for line in lines)
 
@@ -189,15 +187,15 @@ def _pays(proof: Experiment | None) -> bool:
 
 
 def restarts_text(data_sets: int) -> str:
-    """Return the bound on restarts in words, for workloads on N data sets."""
+    """Return the upper limit of restarts as text, for workloads on N data sets."""
     return (
-        f"up to {4 * data_sets} times in a round of the search, up to {2 * data_sets} times more if a "
-        f"configuration fails in it, and up to {2 * data_sets} times in a round of the proof"
+        f"up to {4 * data_sets} times per round of the search, up to {2 * data_sets} times more if a "
+        f"configuration fails in that round, and up to {2 * data_sets} times per round of the proof"
     )
 
 
 def apply_command(dsn: str, answer: Mapping[str, str]) -> str:
-    """Return the command that makes an answer the server's configuration.
+    """Return the psql command that applies a configuration with ALTER SYSTEM.
 
     Raises: UsageError for a DSN that cannot be parsed; SettingError.
     """

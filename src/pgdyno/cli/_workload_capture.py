@@ -1,4 +1,4 @@
-"""``pgdyno workload capture``: from statistics, from logs, or from scripts."""
+"""``pgdyno workload capture``: from statistics, logs or scripts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgdyno.base.errors import UsageError
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.cli.quantities import duration
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.base.ports import Progress
     from pgdyno.model.experiments.captured import CapturedWorkload
 
@@ -35,7 +35,8 @@ _WATCHED_S = 60.0
     "seconds",
     callback=duration,
     metavar="TIME",
-    help="How long to watch the server [default: 60s]. A pooler by session lends a session for all of it.",
+    help="How long to watch the server [default: 60s]. With a pooler in session mode, this takes one of its "
+    "server connections for the whole time.",
 )
 @click.option(
     "--log",
@@ -43,22 +44,22 @@ _WATCHED_S = 60.0
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="LOG",
-    help="Read logs of the server (csvlog, jsonlog, stderr) instead of watching it; files in any order.",
+    help="Read the server's logs (csvlog, jsonlog, stderr) instead of watching it; repeatable, in any order.",
 )
 @click.option(
     "--script",
     "scripts",
     multiple=True,
     metavar="SCRIPT[@WEIGHT]",
-    help="Take a pgbench script instead of a server's load; several are chosen by weight.",
+    help="Use a pgbench script instead of a server's load; repeatable, chosen at random by weight.",
 )
 @click.option(
     "--keep-values",
     "is_keeping_values",
     is_flag=True,
-    help="With --log: keep the values of parameters. FILE then has values of rows, for your eyes only.",
+    help="With --log: keep parameter values. FILE then contains row data, and only you can read it.",
 )
-@click.option("--replace", is_flag=True, help="Replace FILE if it is there.")
+@click.option("--replace", is_flag=True, help="Replace FILE if it exists.")
 @json_option
 def capture(
     *,
@@ -71,15 +72,15 @@ def capture(
     replace: bool,
     is_json: bool,
 ) -> None:
-    """Watch a database at work, and write its workload to FILE.
+    """Watch a running database, and write its workload to FILE.
 
-    Statements and how often they are called come from two readings of pg_stat_statements, transactions from
-    looking at sessions in between. The file has no values of rows and no constants: parameters are named by
-    the columns that they stand for. What is not known is said in it. Nothing is written to the server; the
-    role takes pg_read_all_stats. Watching takes less than a hundredth of a CPU of the server.
+    Statements and their call counts come from two readings of pg_stat_statements; transactions come from
+    sampling the sessions in between. The file contains no row data and no constants: parameters are named
+    after the columns that they stand for. The file lists what is unknown. Nothing is written to the server.
+    The role needs pg_read_all_stats. Watching takes less than 1% of one CPU of the server.
 
-    With --log, all of it comes from a log of every statement, and the server is asked about its schema alone.
-    With --script, it is what pgbench would run; parameters are drawn as its variables are.
+    With --log, the workload comes from a log of all statements, and only the schema is read from the server.
+    With --script, the workload is what pgbench would run; parameters are drawn like pgbench's variables.
     """
     from pgdyno.cli._server_options import warn_about_password
     from pgdyno.store.workload_file import workload_name, write_workload_file
@@ -87,7 +88,7 @@ def capture(
     _require_one_source(seconds, logs, scripts, is_keeping_values=is_keeping_values)
     name = workload_name(file)
     if file.exists() and not replace:
-        raise UsageError(f'"{file}" is there already', hint="choose another name, or add --replace")
+        raise UsageError(f'"{file}" already exists', hint="choose another name, or add --replace")
     if dsn is not None:
         warn_about_password(dsn)
     progress = open_progress()
@@ -103,7 +104,7 @@ def capture(
     write_workload_file(file, workload)
     show_workload(workload, is_json=is_json)
     if not is_json:
-        echo(f"\nWritten to {file}. Next, a copy of the database: pgdyno workload copy {file} --dsn …")
+        echo(f"\nWritten to {file}. Next, copy the database: pgdyno workload copy {file} --dsn …")
 
 
 def show_workload(workload: CapturedWorkload, *, is_json: bool) -> None:
@@ -127,12 +128,12 @@ def _require_one_source(
     ]
     if len(given) > 1:
         raise UsageError(
-            f"{' and '.join(given)} exclude each other",
-            detail="a workload comes from a server that is watched, from its logs, or from scripts",
+            f"{' and '.join(given)} are mutually exclusive",
+            detail="a workload is captured from a running server, from its logs, or from scripts",
         )
     if is_keeping_values and not logs:
         raise UsageError(
-            "--keep-values belongs to --log", detail="statistics and scripts have no values of parameters"
+            "--keep-values requires --log", detail="statistics and scripts contain no parameter values"
         )
 
 

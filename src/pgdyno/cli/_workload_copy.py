@@ -1,4 +1,4 @@
-"""``pgdyno workload copy``: the database that a workload runs on, copied, sampled, or made up."""
+"""``pgdyno workload copy``: copy or sample a workload's database, or generate one like it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgdyno.base import numbers
 from pgdyno.base.errors import UsageError
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.workload.scratch_copy import ScratchCopy
 
 
@@ -30,25 +30,24 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     metavar="SIZE",
     default="50MB",
     show_default=True,
-    help="Take at most this much of the compressed dump a second; with --sample, read at most this much of "
-    "the tables.",
+    help="Limit per second: of the compressed dump's size, or with --sample of the table data read.",
 )
 @click.option(
     "--sample",
     "is_sample",
     is_flag=True,
-    help="Take a share of the rows, with rows that belong to them and all that they refer to.",
+    help="Copy a share of the rows, with the rows that belong to them and all rows they reference.",
 )
 @click.option(
     "--sample-from",
     metavar="TABLE",
-    help="With --sample: take the share of this table, and of others what belongs to it.",
+    help="With --sample: sample this table; of other tables, copy the rows that belong to it.",
 )
 @click.option(
     "--synthetic",
     "is_synthetic",
     is_flag=True,
-    help="Read no table: make rows up that have the distributions of the planner's statistics.",
+    help="Read no table: generate rows with the distributions of the planner's statistics.",
 )
 @click.option(
     "--share",
@@ -56,12 +55,12 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     default=1.0,
     show_default=True,
     metavar="SHARE",
-    help="Of the rows to sample or to make up.",
+    help="Share of the rows to sample or generate.",
 )
 @click.option(
-    "--seed", type=int, default=1, show_default=True, metavar="N", help="Of the rows to sample or to make up."
+    "--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of sampled or generated rows."
 )
-@click.option("--replace", is_flag=True, help="Replace the copy if it is there.")
+@click.option("--replace", is_flag=True, help="Replace the copy if it exists.")
 @json_option
 def copy(
     *,
@@ -76,18 +75,20 @@ def copy(
     replace: bool,
     is_json: bool,
 ) -> None:
-    """Copy the database of the workload in FILE, by pg_dump.
+    """Copy the database of the workload in FILE with pg_dump.
 
-    The copy lies beside FILE, ends in .dump, has all rows, and only you can read it. Measurements restore it
-    on servers of their own, by a role without privileges, and leave out what reaches beyond the database:
-    foreign servers, subscriptions, event triggers, extensions that are not known to keep to themselves.
+    The copy is written to FILE's directory with the suffix .dump. It contains all rows, and only you can
+    read it. Measurements restore it on scratch servers as an unprivileged role. They leave out objects that
+    reach beyond the database: foreign servers, subscriptions, event triggers, and extensions not known to be
+    self-contained.
 
-    With --sample it has a share of the rows: of customers, say, with all orders of those, and the products
-    in these. Small tables are whole, and all foreign keys hold. Each table is read once, in one snapshot.
+    With --sample, the copy contains a share of the rows: for example a share of the customers, all their
+    orders, and the products in these orders. Small tables are complete, and all foreign keys hold. Each table
+    is read once, in one snapshot.
 
-    With --synthetic it has the schema, and rows that are made up: as many, with as many different values, as
-    frequent and in the same order, as far as the planner's statistics tell. Texts of the original are not in
-    it. The output says what is otherwise.
+    With --synthetic, the copy contains the schema and generated rows. Row counts, numbers of distinct values,
+    frequencies and physical order match the original as far as the planner's statistics show them. Texts of
+    the original are not included. The output lists the differences.
     """
     from pgdyno.cli._server_options import warn_about_password
     from pgdyno.workload.copy_data import CopyRequest, copy_data, replacing
@@ -111,7 +112,7 @@ def copy(
                 copy_data(workload, CopyRequest(file, dsn, bytes_per_s), progress)
     finally:
         progress.close()
-    _show(file, file.with_suffix(DUMP_SUFFIX), made, "sampled" if is_sample else "made-up", is_json=is_json)
+    _show(file, file.with_suffix(DUMP_SUFFIX), made, "sampled" if is_sample else "synthetic", is_json=is_json)
 
 
 def _bytes_per_s(rate: str) -> float:
@@ -126,19 +127,19 @@ def _bytes_per_s(rate: str) -> float:
 def _require_one_way(share: float, sample_from: str | None, *, is_sample: bool, is_synthetic: bool) -> None:
     """Raise UsageError unless the options name one way to copy a database."""
     if is_sample and is_synthetic:
-        raise UsageError("--sample takes rows, and --synthetic makes them up", hint="leave out one")
+        raise UsageError("--sample and --synthetic are mutually exclusive", hint="leave out one")
     if share < 1 and not (is_sample or is_synthetic):
         raise UsageError(
-            "--share is of sampled or made-up rows",
+            "--share is only for sampled or synthetic rows",
             hint="add --sample or --synthetic: pg_dump copies all rows",
         )
     if is_sample and share == 1:
         raise UsageError(
-            "--sample takes a share of the rows",
-            hint="add --share 0.1, say; without --sample, all are copied",
+            "--sample requires a share below 1",
+            hint="add for example --share 0.1; without --sample, all rows are copied",
         )
     if sample_from is not None and not is_sample:
-        raise UsageError("--sample-from says what is sampled", hint="add --sample")
+        raise UsageError("--sample-from requires --sample", hint="add --sample")
 
 
 def _show(file: Path, target: Path, made: ScratchCopy | None, kind: str, *, is_json: bool) -> None:

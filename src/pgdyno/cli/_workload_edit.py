@@ -1,4 +1,4 @@
-"""Editing a workload's file: a text that cannot be read again does not replace it."""
+"""Edit a workload file; a text that does not parse never replaces it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _DRAFT = ".draft"  # after the file's name
 
 
 def edit_workload(file: Path) -> bool:
-    """Open a copy in the user's editor, and replace the file by it; return whether it was changed.
+    """Open a copy in the user's editor and replace the file with it; return whether it was changed.
 
-    Raises: UsageError for a file that is no workload, an editor that fails, and a copy with mistakes, which
-    is kept for the next time; RefusedError where others could put something else in the copy's place.
+    Raises: UsageError for a file that is not a workload, a failed editor, or a draft with errors (the draft
+    is kept for the next attempt); RefusedError if other users could replace the draft.
     """
     draft = file.with_name(file.name + _DRAFT)
-    require_trusted(draft, "the editor writes it, as you", "copy the workload to a directory of your own")
+    require_trusted(draft, "the editor writes it, as you", "copy the workload to a directory that you own")
     if not os.path.lexists(draft):
         read_workload(file)
         _copy(file, draft)
@@ -33,7 +33,7 @@ def edit_workload(file: Path) -> bool:
     try:
         read_workload(draft)
     except UsageError as error:
-        error.hint = f'"{file}" is as it was; the same command goes on with "{draft}"'
+        error.hint = f'"{file}" is unchanged; run the same command to continue with "{draft}"'
         raise
     is_changed = draft.read_bytes() != file.read_bytes()
     draft.replace(file)
@@ -41,7 +41,7 @@ def edit_workload(file: Path) -> bool:
 
 
 def _copy(file: Path, draft: Path) -> None:
-    """Copy a file with its mode: it may have values of rows."""
+    """Copy a file with its mode: it may contain row data."""
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with open_plain(file) as source, os.fdopen(descriptor, "wb") as target:
         shutil.copyfileobj(source, target)
@@ -52,8 +52,8 @@ def _require_plain(draft: Path) -> None:
     status = draft.lstat()
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         raise RefusedError(
-            f'"{draft}" is a link, or no file',
-            detail="the editor would write what it leads to",
+            f'"{draft}" is a link, or not a regular file',
+            detail="the editor would write to its target",
             hint="remove it, and try again",
         )
 
@@ -68,6 +68,6 @@ def _run_editor(draft: Path) -> None:
         ) from error
     if status != 0:
         raise UsageError(
-            f'the editor "{editor}" ended with status {status}',
-            hint=f'the same command goes on with "{draft}"',
+            f'the editor "{editor}" exited with status {status}',
+            hint=f'run the same command to continue with "{draft}"',
         )

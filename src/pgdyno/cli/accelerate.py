@@ -1,4 +1,4 @@
-"""``pgdyno accelerate``: the main job."""
+"""``pgdyno accelerate``: measure the plan against the present configuration, and apply it if it pays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 
 from pgdyno.base.errors import UsageError
 from pgdyno.cli._acceleration import print_acceleration
-from pgdyno.cli._load_hosts import refuse_beside_cell, with_load_from
+from pgdyno.cli._load_hosts import refuse_with_cell, with_load_from
 from pgdyno.cli._measuring_options import (
     as_booted_option,
     embedded_option,
@@ -31,11 +31,11 @@ from pgdyno.cli._server_options import (
 )
 from pgdyno.cli.output import echo, json_option, open_progress
 from pgdyno.cli.quantities import duration, percent
-from pgdyno.host.awake import AS_ASKED
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.model.experiments.experiment import Phase
 from pgdyno.model.plans.plan import Layer
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.accelerate.attached_server import AttachedAcceleration
     from pgdyno.accelerate.request import AccelerateRequest
     from pgdyno.base.ports import Progress
@@ -44,12 +44,12 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     from pgdyno.postgres.process.installation import Installation
 
 _STILL_CHANGED = 3  # exit code
-_STRETCH_S = 15.0  # some of a writing server's stalls come every few seconds
-_ALL = 1.0  # a loss that no server can exceed
+_STRETCH_S = 15.0  # some stalls of a writing server recur every few seconds
+_ALL = 1.0  # no server can lose more
 
 
 def _loss(context: click.Context, parameter: click.Parameter, text: str) -> float | None:
-    """Return a share that something may be lost of. Raises: UsageError, for all of it or more as well."""
+    """Return the largest acceptable loss as a share. Raises: UsageError, also for 100% or more."""
     share = percent(context, parameter, text)
     if share is not None and share >= _ALL:
         raise UsageError(
@@ -79,14 +79,14 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     callback=duration,
     show_default=True,
     metavar="TIME",
-    help="Time limit, including the loading of data. From 15m on, the report also has latencies at 60% of "
-    "the baseline's throughput.",
+    help="Time limit, including the loading of data. From 15m on, the report also contains latencies at 60% "
+    "of the baseline's throughput.",
 )
 @click.option(
     "--min-gain",
     metavar="PERCENT",
     callback=percent,
-    help="The smallest gain of throughput that is worth a change [default: 5% for another build, 2% for a "
+    help="Smallest throughput gain that justifies a change [default: 5% for another build, 2% for a "
     "restart, 1% for a reload].",
 )
 @click.option(
@@ -95,7 +95,7 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     callback=_loss,
     show_default=True,
     metavar="PERCENT",
-    help="Reject the plan if a workload could lose more throughput than this.",
+    help="Reject the plan if any workload could lose more throughput than this.",
 )
 @click.option(
     "--max-tail-loss",
@@ -103,8 +103,8 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     callback=percent,
     show_default=True,
     metavar="PERCENT",
-    help="Reject the plan if the mean of a workload's slowest 5 % of transactions could be longer by more "
-    "than this.",
+    help="Reject the plan if the mean latency of any workload's slowest 5 % of transactions could grow by "
+    "more than this.",
 )
 @click.option(
     "--max-p99-loss",
@@ -112,31 +112,32 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     callback=percent,
     show_default=True,
     metavar="PERCENT",
-    help="Reject the plan if a workload's 99th percentile could be longer by more than this.",
+    help="Reject the plan if any workload's 99th percentile could grow by more than this.",
 )
 @click.option(
     "--layers",
     metavar="LAYER,…",
-    help='Layers to plan, or "all" [default: application with --dsn, else all that this user may change].',
+    help='Layers to plan, or "all" [default: application with --dsn, else all layers that this user may '
+    "change].",
 )
 @click.option(
     "--attribute",
     type=click.Choice(["layers", "levers"]),
     is_flag=False,
     flag_value="layers",
-    help="Measure the worth of each layer as well, or of each lever: alone, and as what the plan loses "
-    "without it. Takes longer. Without a value: layers.",
+    help="Also measure the effect of each layer or lever: alone, and as the plan's loss without it. Takes "
+    "longer. Without a value: layers.",
 )
 @phase_option
 @click.option(
     "--build",
     is_flag=True,
-    help="First make a verified profile-guided build, if there is none: about 15 minutes more.",
+    help="First make a verified profile-guided build, unless one exists: about 15 more minutes.",
 )
 @click.option(
     "--patched",
     is_flag=True,
-    help="Let the plan choose a build of a source that pgdyno has patched (pgdyno build --patch).",
+    help="Allow the plan to use a build of a patched source (pgdyno build --patch).",
 )
 @seed_option
 @as_booted_option
@@ -145,13 +146,13 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     type=click.Choice(["strict", "watch"]),
     default="strict",
     show_default=True,
-    help="With --dsn, if the plan is faster but its latency tail is unknown. strict: do not apply it. watch, "
-    "with --yes: try it for 12 minutes, and undo it if the server's own transactions take longer.",
+    help="With --dsn: the action if the plan is faster but its latency tail is unknown. strict: do not apply "
+    "it. watch, with --yes: try it for 12 minutes, and undo it if the server's own transactions get slower.",
 )
 @click.option(
     "--allow-load",
     is_flag=True,
-    help="With --dsn: put load on that server, instead of measuring scratch servers beside it.",
+    help="With --dsn: put load on that server, instead of measuring scratch servers on its host.",
 )
 @click.option("--allow-restart", is_flag=True, help="With --dsn: restart the server if a setting needs it.")
 @click.option(
@@ -159,7 +160,9 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     is_flag=True,
     help="With --dsn: apply the plan if it pays, although it was measured on a bundled workload.",
 )
-@click.option("--restart-command", metavar="COMMAND", help="Command that restarts it, run without a shell.")
+@click.option(
+    "--restart-command", metavar="COMMAND", help="Command that restarts the server, run without a shell."
+)
 @click.option(
     "--standbys-done",
     is_flag=True,
@@ -168,24 +171,24 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 @figures_options
 @json_option
 def command(*, is_json: bool, **options: Any) -> None:
-    """Make PostgreSQL faster, prove it, and be able to undo it.
+    """Make PostgreSQL faster, prove it, and keep it reversible.
 
-    Measures the configuration as found against pgdyno's whole plan, side by side on scratch servers of the
-    same build with byte-identical data, and says whether the plan pays: faster beyond doubt by more than it
-    costs, slower on no workload, and without a longer latency tail. A running server named by --dsn is only
-    read, and neither loaded nor restarted unless that is allowed; the plan is applied to it only if it pays
-    and --yes accepts a bundled workload as proof. pgdyno revert undoes that. The exit code is 3 if a plan was
-    applied by --tail watch and harm is seen that only another restart undoes.
+    Measures the present configuration against pgdyno's whole plan, side by side on scratch servers of the
+    same build with byte-identical data, and decides whether the plan pays: significantly faster by more than
+    its cost, slower on no workload, and without a longer latency tail. A running server named by --dsn is
+    only read; load and restarts need permission. The plan is applied to it only if the plan pays and --yes
+    accepts a bundled workload as proof. pgdyno revert undoes the change. The exit code is 3 if --tail watch
+    applied a plan and found harm that only another restart undoes.
 
-    Without --dsn, a plan made by root also has kernel parameters, set with receipts while it is measured and
-    restored at the end. A verified build of the same major version, made by pgdyno build, is used if there
-    is one.
+    Without --dsn, root's plan also contains kernel parameters, set with receipts during the measurement and
+    restored at the end. A verified build of the same major version, made by pgdyno build, is used if one
+    exists.
     """
     figures = {name: options.pop(name) for name in StatedFigures.__dataclass_fields__}
-    asked = Asked(**options, figures=StatedFigures(**figures))
+    given = _Given(**options, figures=StatedFigures(**figures))
     progress = open_progress()
     try:
-        result = asked.run(progress)
+        result = given.run(progress)
     finally:
         progress.close()
     print_acceleration(result, is_json=is_json)
@@ -194,7 +197,7 @@ def command(*, is_json: bool, **options: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class _Given:
     """The options as given on the command line."""
 
     embedded: bool
@@ -224,7 +227,7 @@ class Asked:
     figures: StatedFigures
 
     def run(self, progress: Progress) -> AttachedAcceleration:
-        """Accelerate a running server, or a scratch server of an installation."""
+        """Accelerate a running server, or scratch servers of an installation."""
         from pgdyno.accelerate.accelerate import accelerate
         from pgdyno.accelerate.attached_server import AttachedAcceleration
         from pgdyno.accelerate.budget import what_fits
@@ -236,36 +239,35 @@ class Asked:
             installation = choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
             if installation is None:
                 raise UsageError(
-                    "no PostgreSQL was named",
+                    "no PostgreSQL was specified",
                     hint="add --embedded, --pg-bin DIR, or --dsn for a running server on this host",
                 )
             request = self._request(installation)
             self._require_compiler_layer(request)
             if self.patched:
                 require_patched_build(request.conditions)
-            fits = what_fits(request)  # refused before a build is made for it
+            fits = what_fits(request)  # raises before any time goes into a build
             if self.build:
-                self._make_build(request, progress)
+                self._ensure_build(request, progress)
                 fits = what_fits(request)
             echo(fits, err=True)
             return AttachedAcceleration(accelerate(request, progress), None, None)
         return self._run_attached(self.dsn, progress)
 
     def _require_compiler_layer(self, request: AccelerateRequest) -> None:
-        """Raise UsageError if the plan may not use the build that an option is about."""
+        """Raise UsageError for --build or --patched without the compiler layer."""
         for option, is_given in {"--build": self.build, "--patched": self.patched}.items():
             if is_given and Layer.COMPILER not in request.plan.layers:
                 raise UsageError(
-                    f"{option} belongs to the compiler layer, and --layers leaves that out",
+                    f"{option} requires the compiler layer, which --layers excludes",
                     hint="add compiler to --layers",
                 )
 
-    def _make_build(self, request: AccelerateRequest, progress: Progress) -> None:
-        """Make a build first, unless there is one."""
+    def _ensure_build(self, request: AccelerateRequest, progress: Progress) -> None:
         from pgdyno.accelerate.build_advice import BUILD_MINUTES, make_build
 
         echo(
-            f"first a build, unless there is one: about {BUILD_MINUTES} minutes, not part of the budget",
+            f"first a build, unless one exists: about {BUILD_MINUTES} minutes in addition to the budget",
             err=True,
         )
         make_build(request.conditions, progress)
@@ -278,24 +280,22 @@ class Asked:
         from pgdyno.plan.attached import attach
 
         if self.embedded or self.pg_bin is not None:
-            raise UsageError(
-                "--dsn names a server, and --embedded or --pg-bin another", hint="give one of them"
-            )
+            raise UsageError("--dsn cannot be combined with --embedded or --pg-bin", hint="give one of them")
         if self.build:
             raise UsageError(
-                "--build concerns scratch servers, and --dsn names a running one",
-                hint="pgdyno build makes a build, and pgdyno switch lets the server run from it",
+                "--build requires scratch servers, but --dsn names a running server",
+                hint="pgdyno build makes a build, and pgdyno switch runs the server with it",
             )
         if self.patched:
             raise UsageError(
-                "--patched concerns scratch servers, and --dsn names a running one",
-                hint="pgdyno switch --patched lets the server run from such a build",
+                "--patched requires scratch servers, but --dsn names a running server",
+                hint="pgdyno switch --patched runs the server with such a build",
             )
         if self.load_from is not None:
-            refuse_beside_cell({"--allow-load": self.allow_load})
+            refuse_with_cell({"--allow-load": self.allow_load})
         if self.allow_load and self.phase is Phase.CYCLE:
             raise UsageError(
-                "--allow-load measures by trials of seconds, and --phase cycle by minutes",
+                "--allow-load measures in trials of seconds, but --phase cycle needs minutes",
                 hint="leave out one of them",
             )
         warn_about_password(dsn)
@@ -308,19 +308,18 @@ class Asked:
         )
         echo(what_fits(request, is_loaded=self.allow_load), err=True)
         if self.allow_restart:
-            echo(f"{attached.target} is restarted {self._restarts(request)}", err=True)
+            echo(f"{attached.target} is restarted {self._restart_limit(request)}", err=True)
         watch = Pace() if self._is_watched else None
         permissions = Permissions(self.allow_load, self.allow_restart, self.yes, self.standbys_done, watch)
         access = server_access(dsn, self.restart_command)
-        say = partial(echo, err=True)
-        return accelerate_attached(attached, request, access, progress, permissions, say)
+        report = partial(echo, err=True)
+        return accelerate_attached(attached, request, access, progress, permissions, report)
 
     @property
     def _is_watched(self) -> bool:
         return self.tail == "watch"
 
-    def _restarts(self, request: AccelerateRequest) -> str:
-        """Say how often the server may be restarted, before that happens for the first time."""
+    def _restart_limit(self, request: AccelerateRequest) -> str:
         from pgdyno.accelerate.in_place import restarts_at_most
 
         if not self.allow_load:
@@ -337,7 +336,7 @@ class Asked:
         for option, is_given in given.items():
             if is_given:
                 raise UsageError(
-                    f"{option} concerns a running server, and none was named", hint="name it with --dsn"
+                    f"{option} requires a running server, and none was named", hint="name it with --dsn"
                 )
 
     def _request(self, installation: Installation) -> AccelerateRequest:
@@ -355,12 +354,12 @@ class Asked:
         plan = PlanRequest(
             figures=self.figures.parsed(), layers=self._layers(), may_change_host=may_change_host()
         )
-        stretch_s = 0.0 if self.attribute else _STRETCH_S  # of many servers they would take most of the time
+        stretch_s = 0.0 if self.attribute else _STRETCH_S  # with many servers it would take most of the time
         conditions = Conditions(
             installation,
             workloads,
             Design(seed=self.seed, phase=self._phase(workloads), blocks_per_round=1, stretch_s=stretch_s),
-            as_booted=AS_ASKED if self.as_booted else "",
+            as_booted=AS_BOOTED_GIVEN if self.as_booted else "",
             accepts_patches=self.patched,
         )
         return AccelerateRequest(
@@ -376,7 +375,7 @@ class Asked:
         )
 
     def _phase(self, workloads: Mapping[str, Workload]) -> Phase:
-        """Return the phase. Raises: UsageError for a cycle of workloads that only read."""
+        """Return the phase. Raises: UsageError for a checkpoint cycle if all workloads only read."""
         from pgdyno.measure.design.phase import require_writing
 
         if self.phase is Phase.CYCLE:

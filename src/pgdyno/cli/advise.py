@@ -1,4 +1,4 @@
-"""``pgdyno advise``: the plan, nothing changed."""
+"""``pgdyno advise``: show the plan without changing anything."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pgdyno.cli.output import echo, json_option, print_file
 from pgdyno.host.kernel_file import display_name
 from pgdyno.plan import formats
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.plan.inspection.inspect import InspectedServer, Inspection
 
 
@@ -66,10 +66,10 @@ def command(
     is_json: bool,
     **figures: Any,
 ) -> None:
-    """Show possible changes of a server, with reasons. Changes nothing.
+    """Show possible changes to a server, with reasons. Changes nothing.
 
-    Every line says what is set now, what is proposed, why with this host's numbers, where the rule comes
-    from, what it takes and how it is undone.
+    Each line shows the present value, the proposed value, the reason with this host's numbers, the source of
+    the rule, the requirements, and how to undo the change.
     """
     from pgdyno.plan.advise import AdviseRequest, advise
     from pgdyno.plan.engine.planner import PlanRequest
@@ -96,7 +96,7 @@ def command(
     print_file(advice.text)
     if format_name != "text" and (left := advice.plan.unmeasured):
         names = ", ".join(display_name(line.change.key) for line in left)
-        echo(f"left out, because nothing has measured it (--unmeasured adds it): {names}", err=True)
+        echo(f"left out because never measured (--unmeasured includes them): {names}", err=True)
     if advice.refused is not None:
         raise advice.refused
 
@@ -104,7 +104,7 @@ def command(
 def _require_server(found: Inspection) -> InspectedServer:
     if isinstance(found.inspected, Unknown):
         raise UsageError(
-            "there is no running server to advise on",
+            "no running server to advise on",
             detail=found.inspected.reason,
             hint="name one with --dsn, start the one in --pgdata, or use --embedded",
         )

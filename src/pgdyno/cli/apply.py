@@ -39,7 +39,7 @@ from pgdyno.cli.output import echo, json_option, print_json
     "--persist",
     "is_persisted",
     is_flag=True,
-    help="Keep the kernel's changes when the machine restarts, by files for sysctl.d, udev and tmpfiles.d.",
+    help="Keep kernel changes across reboots, with files for sysctl.d, udev and tmpfiles.d.",
 )
 @json_option
 def command(
@@ -58,11 +58,11 @@ def command(
 ) -> None:
     """Apply the plan that pgdyno advise shows: all or nothing.
 
-    Before each change the value found is written to the journal; pgdyno revert restores it. Needs a
-    superuser, or the privilege ALTER SYSTEM on the settings concerned. With --layers application,system
-    kernel parameters are changed too, until the machine is restarted; that needs root, and is left out
-    otherwise. --persist keeps them over a restart, including those of an earlier apply that are still in
-    force. A revert removes the files of --persist as well.
+    Before each change, the present value is written to the journal; pgdyno revert restores it. The role must
+    be a superuser, or have the ALTER SYSTEM privilege on the settings concerned. With --layers
+    application,system kernel parameters are changed too, until the next reboot. This needs root; other users
+    skip it. --persist keeps kernel changes across reboots, including those of an earlier apply that are still
+    in effect. A revert also removes the files of --persist.
     """
     from pgdyno.apply.apply_advice import ApplyAdvice, apply_request
     from pgdyno.apply.apply_plan import apply_plan, preview_apply

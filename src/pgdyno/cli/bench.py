@@ -1,4 +1,4 @@
-"""``pgdyno bench``: the throughput and latency of one variant."""
+"""``pgdyno bench``: measure the throughput and latency of one variant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgdyno.cli._measuring_options import measuring_options
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.base.ports import Progress
     from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.model.experiments.experiment import Experiment
@@ -38,10 +38,10 @@ def command(variant: str, *, load_from: LoadSource | None, is_json: bool, **opti
     from pgdyno.model.variants.variant import parse_variant
     from pgdyno.studies.compare import bench
 
-    asked = Measuring(**options)
+    measuring = Measuring(**options)
     parsed = parse_variant(variant)
 
     def run(progress: Progress) -> Experiment:
-        return bench(parsed, asked.conditions_on(load_from), progress)
+        return bench(parsed, measuring.conditions_on(load_from), progress)
 
-    deliver(run, is_json=is_json, is_gate=asked.gate)
+    deliver(run, is_json=is_json, is_gate=measuring.gate)

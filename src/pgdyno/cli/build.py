@@ -14,11 +14,11 @@ from pgdyno.model.plans.recipe import AUTO, COMPILERS
 if TYPE_CHECKING:
     from pgdyno.builds.product.manifest import Manifest
 
-_GOES_ON = "finished stages are kept: the same command resumes at the interrupted stage"
+_RESUMABLE = "finished stages are kept: the same command resumes at the interrupted stage"
 
 
 def _refuse_profile(_: click.Context, __: click.Parameter, value: str | None) -> None:
-    """Name the option that ``--profile`` has become; click itself would suggest ``--portable``."""
+    """Point to the new name of ``--profile``; click itself would suggest ``--portable``."""
     if value is not None:
         raise UsageError("no such option: --profile", hint=f"did you mean --recipe {value}?")
 
@@ -38,7 +38,7 @@ def _refuse_profile(_: click.Context, __: click.Parameter, value: str | None) ->
 @click.option(
     "--source",
     metavar="DIR|TARBALL|debian:MAJOR",
-    help="A clean source tree, a tarball, or a source package from the archives that apt knows here.",
+    help="A clean source tree, a tarball, or a source package from the archives that apt uses here.",
 )
 @click.option(
     "--recipe",
@@ -53,7 +53,7 @@ def _refuse_profile(_: click.Context, __: click.Parameter, value: str | None) ->
     type=click.Choice([AUTO, *COMPILERS]),
     default=AUTO,
     show_default=True,
-    help="auto: clang where all it takes is installed, else gcc.",
+    help="auto: clang if everything it needs is installed, else gcc.",
 )
 @click.option(
     "--portable",
@@ -66,30 +66,32 @@ def _refuse_profile(_: click.Context, __: click.Parameter, value: str | None) ->
     "training",
     multiple=True,
     metavar="WORKLOAD[:setting=value,…]",
-    help="Training workload, and settings of its server; repeatable. [default: reading, writing, and chores]",
+    help="Training workload and its server's settings; repeatable. [default: reads, writes and maintenance]",
 )
 @click.option(
     "--like",
     metavar="PREFIX|SERVER",
-    help="Take over the features of the installation that it is to replace, and nothing else.",
+    help="Build with exactly the features of the installation that the build will replace.",
 )
 @click.option(
     "--extensions",
     multiple=True,
     metavar="DIR|NAME",
-    help="Build these with it; repeatable: a PGXS source tree, a contrib module, or contrib for all of them.",
+    help="Also build this extension: a PGXS source tree, a contrib module, or contrib for all modules; "
+    "repeatable.",
 )
 @click.option(
     "--patch",
     "patches",
     multiple=True,
     metavar="NAME",
-    help="Change the source by a patch of pgdyno's; repeatable. The recipe is called …+patched then.",
+    help="Apply this patch of pgdyno's to the source; repeatable. The recipe's name then ends in +patched.",
 )
 @click.option(
     "--machine",
     metavar="MACHINE",
-    help="As uname -m calls it: aarch64 is cross-built here, and run under emulation. [default: this one]",
+    help="Machine as named by uname -m: aarch64 is cross-built here, and run under emulation. [default: this "
+    "machine]",
 )
 @json_option
 @click.pass_context
@@ -109,14 +111,14 @@ def command(
 ) -> None:
     """Build PostgreSQL for this machine and workload.
 
-    Variants name it built, or built-ID. With pgo it is compiled twice: first as a program that counts what it
-    does, which is then put under load, and then for what was counted. With bolt, what is finished is
-    rearranged by the branches that it takes.
+    Variants refer to a build as built, or built-ID. With pgo, PostgreSQL is compiled twice: an instrumented
+    build runs the training load, and the second build is optimised with its profile. With bolt, the finished
+    program is relinked by the branches that it takes.
 
-    Nothing is installed before it is verified: PostgreSQL's own tests, the same answers to the last bit as a
-    plain build of the same source, data that either of them can read, and crashes that lose no commit.
+    Each build is verified before it is installed: PostgreSQL's own tests, results identical to the last bit
+    with a plain build of the same source, data readable by both builds, and crash tests that lose no commit.
 
-    What was asked for before is there at once; what was interrupted goes on where it stopped. Nothing is
+    A build that already exists is returned at once; an interrupted build resumes where it stopped. Nothing is
     installed outside pgdyno's own directory, and no server is touched.
     """
     if context.invoked_subcommand is not None:
@@ -134,7 +136,7 @@ def command(
         request = BuildRequest(source, recipe, compiler, target, training, like, extensions, machine, patches)
         manifest = build(request, progress)
     except KeyboardInterrupt as interrupt:
-        raise InterruptedByUserError("interrupted", hint=_GOES_ON) from interrupt
+        raise InterruptedByUserError("interrupted", hint=_RESUMABLE) from interrupt
     finally:
         progress.close()
     _print_one(manifest, is_json=is_json)
@@ -156,7 +158,7 @@ def list_(*, is_json: bool) -> None:
         if build.is_packaged:
             echo(f"{'':20} from a package, in {build.prefix}")
     if not builds:
-        echo("nothing was built yet: pgdyno build --source debian:18")
+        echo("no builds yet: pgdyno build --source debian:18")
 
 
 @command.command(name="patches")
@@ -179,7 +181,7 @@ def patches(*, is_json: bool) -> None:
 def diff(first: str, second: str, *, is_json: bool) -> None:
     """Show the differences between two builds.
 
-    Source, compiler, flags, training, sizes, by their manifests.
+    Compares source, compiler, flags, training and sizes, from the builds' manifests.
     """
     from pgdyno.base.document import to_document
     from pgdyno.builds.inventory import diff_builds
@@ -189,20 +191,20 @@ def diff(first: str, second: str, *, is_json: bool) -> None:
         print_json({"differences": to_document(differences)})
         return
     for one in differences:
-        mine, others = _without_common(one.first, one.second)
-        echo(f"{one.what}\n  {first}: {mine}\n  {second}: {others}")
+        left, right = _without_common(one.first, one.second)
+        echo(f"{one.what}\n  {first}: {left}\n  {second}: {right}")
     if not differences:
-        echo("they differ in nothing but their names and times")
+        echo("the builds differ only in name and time")
 
 
 @command.command(name="verify")
 @click.argument("name")
 @json_option
 def verify(name: str, *, is_json: bool) -> None:
-    """Try the build NAME again.
+    """Verify the build NAME again.
 
-    As it was tried before it was installed, with tests that are compiled anew: about five minutes. One that
-    fails is not taken into plans any more, unless a package has brought it, of which nothing is changed.
+    Repeats the verification made before installation, with freshly compiled tests: about five minutes. Plans
+    no longer use a build that fails, unless it came from a package: packaged files are never changed.
     """
     from pgdyno.builds.verifying.verify_again import verify_build
 
@@ -244,9 +246,10 @@ def remove(name: str, *, is_json: bool) -> None:
 def deb(name: str, *, output: Path, is_json: bool) -> None:
     """Write a Debian package of the verified build NAME.
 
-    It installs into a directory of its own, /usr/lib/pgdyno/NAME, beside the distribution's PostgreSQL, and
-    starts nothing; where it is installed, variants can name it as here. A build for this CPU runs on such
-    CPUs only. The maintainer is taken from DEBFULLNAME and DEBEMAIL. The same build gives the same bytes.
+    The package installs into /usr/lib/pgdyno/NAME, separate from the distribution's PostgreSQL, and starts
+    nothing. Where it is installed, variants can name the build as they do here. A build for this CPU runs
+    only on such CPUs. The maintainer is taken from DEBFULLNAME and DEBEMAIL. The same build always gives the
+    same bytes.
     """
     from pgdyno.builds.package import package_build
 
@@ -280,7 +283,7 @@ def _echo(manifest: Manifest) -> None:
 
 
 def _without_common(first: object, second: object) -> tuple[str, str]:
-    """Return two values as text; of flags and other words, those that the other one does not have."""
+    """Return two values as text; of lists of words, such as flags, only the words that the other lacks."""
     words, others = _words(first), _words(second)
     if len(words) == 1 or len(others) == 1:
         return " ".join(words), " ".join(others)
@@ -296,5 +299,5 @@ def _words(value: object) -> list[str]:
 
 
 def _text(one: object) -> str:
-    """Return a member of a list as text; of a record its values, whose names say nothing there."""
+    """Return an element of a list as text; for a record, only its values."""
     return " ".join(map(str, one.values())) if isinstance(one, dict) else str(one)

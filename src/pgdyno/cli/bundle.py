@@ -1,4 +1,4 @@
-"""``pgdyno bundle``: an experiment as portable data, with checksums and without secrets."""
+"""``pgdyno bundle``: experiments as portable files, with checksums and without secrets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgdyno.cli.output import echo, json_option, print_json, print_wide
 
 @click.group(name="bundle")
 def command() -> None:
-    """Carry experiments between machines as portable files."""
+    """Export, import and compare experiments as portable files."""
 
 
 @command.command(name="export")
@@ -31,10 +31,11 @@ def command() -> None:
 def export(experiment: str | None, *, output: Path | None, key: Path | None, is_json: bool) -> None:
     """Write an experiment as a bundle.
 
-    Without EXPERIMENT, the newest: facts, settings, series, verdicts and report.
+    The bundle contains facts, settings, series, verdicts and the report. Without EXPERIMENT, the newest
+    experiment is exported.
 
-    Names of hosts, roles and databases, paths and passwords are left out. A query of your own that was
-    measured (--query) is in it as you gave it, with its constants.
+    Names of hosts, roles and databases, paths and passwords are left out. A query that you gave with --query
+    is included verbatim, with its constants.
     """
     from contextlib import closing
     from functools import partial
@@ -60,8 +61,8 @@ def export(experiment: str | None, *, output: Path | None, key: Path | None, is_
 def import_(file: Path, *, is_json: bool) -> None:
     """Verify a bundle, and store its experiment here.
 
-    Its report can then be written, and it can be compared, by its id; it cannot be resumed. Importing it
-    again changes nothing.
+    The experiment's id then works for reports and comparisons. An imported experiment cannot be resumed.
+    Importing a bundle again changes nothing.
     """
     from pgdyno.base.document import to_document
     from pgdyno.results.bundle_import import import_bundle
@@ -74,7 +75,7 @@ def import_(file: Path, *, is_json: bool) -> None:
         echo(f"Its report: pgdyno report {done.experiment}")
     else:
         how = "measured here" if done.was_measured_here else "imported before"
-        echo(f"Nothing to do: {done.experiment} was {how}, with the same contents")
+        echo(f"Nothing to do: {done.experiment} was {how} with the same contents")
 
 
 @command.command(
@@ -90,17 +91,17 @@ def import_(file: Path, *, is_json: bool) -> None:
     "prices",
     multiple=True,
     metavar="A=$/h",
-    help="Cost of A, or B, per hour; both are needed.",
+    help="Price of A or B per hour; give both.",
 )
 @click.option(
-    "--output", type=click.Path(path_type=Path), metavar="FILE.html", help="Write it as a page as well."
+    "--output", type=click.Path(path_type=Path), metavar="FILE.html", help="Also write an HTML page."
 )
 @json_option
 def compare(a: str, b: str, *, prices: tuple[str, ...], output: Path | None, is_json: bool) -> None:
     """Compare machine B with machine A by the same experiment on both.
 
-    A and B are files of bundles, or ids of stored experiments. Whatever differs besides the machines is
-    listed by how much it matters; experiments that did not do the same are refused.
+    A and B are bundle files or ids of stored experiments. Differences other than the machines are listed in
+    order of importance. Different experiments are refused.
     """
     from pgdyno.base.document import to_document
     from pgdyno.results.machines.compare_machines import compare_experiments, write_machines
@@ -117,17 +118,17 @@ def compare(a: str, b: str, *, prices: tuple[str, ...], output: Path | None, is_
 
 
 def _prices(texts: tuple[str, ...]) -> dict[str, float]:
-    """Return the prices per hour of A and B. Raises: UsageError unless there are both, or none."""
+    """Return the prices per hour by side, empty if none is given. Raises: UsageError, also for one alone."""
     found: dict[str, float] = {}
     for text in texts:
         name, _, amount = text.partition("=")
         if name not in _SIDES:
-            raise UsageError(f'--price "{text}" is of neither A nor B', hint=_PRICES)
+            raise UsageError(f'--price "{text}" names neither A nor B', hint=_PRICES)
         if not _AMOUNT.fullmatch(amount) or float(amount) == 0:
-            raise UsageError(f'--price "{text}": "{amount}" is no price in dollars', hint=_PRICES)
+            raise UsageError(f'--price "{text}": "{amount}" is not a price in dollars', hint=_PRICES)
         found[name] = float(amount)
     if len(found) == 1:
-        raise UsageError(f"there is a price of {next(iter(found))} alone", hint=_PRICES)
+        raise UsageError(f"--price was given only for {next(iter(found))}", hint=_PRICES)
     return found
 
 
@@ -142,7 +143,7 @@ _PRICES = "write for example --price A=0.35 --price B=0.28, in dollars per hour"
     "--signers",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="One of these has to have signed it: lines of a name and a public key, as ssh-keygen -Y takes them.",
+    help="Require a signature by one of these: lines of a name and a public key, in ssh-keygen -Y's format.",
 )
 @json_option
 def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
@@ -162,9 +163,9 @@ def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
         if found.advice:
             echo(f"HINT:  {found.advice}", err=True)
     else:
-        echo(f"{file}: every checksum and the schema are right")
+        echo(f"{file}: all checksums and the schema are correct")
         if found.signature is not None:
-            by = found.signature.signer or "a key whose owner is not known (see --signers)"
+            by = found.signature.signer or "a key with unknown owner (see --signers)"
             echo(f"{file}: signed by {by}, {found.signature.key}")
     if found.problems:
         sys.exit(1)

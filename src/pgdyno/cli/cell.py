@@ -1,4 +1,4 @@
-"""``pgdyno cell``: a server's host, and hosts that load it."""
+"""``pgdyno cell``: a server's host and its load hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_LIMIT_S = 3600.0
 
 @click.group(name="cell")
 def command() -> None:
-    """Use several machines: a server's host, and load hosts."""
+    """Use several machines: a server's host and load hosts."""
 
 
 @command.command(
@@ -42,19 +42,19 @@ def command() -> None:
     default="30s",
     show_default=True,
     metavar="TIME",
-    help="How long to wait for a host's answers.",
+    help="How long to wait for a host to respond.",
 )
 @json_option
 def check(*, file: Path, limit_s: float, is_json: bool) -> None:
-    """Look at all hosts of a cell, and name the next steps.
+    """Check all hosts of a cell, and list the next steps.
 
-    Each is reached by ssh, with your own configuration and keys. A host with an unknown key is refused (of
-    hosts on the way to it your configuration decides), and no password is asked for. A small Python program
-    is sent through the connection and answers: clock, CPUs, kernel, PostgreSQL, rights, free disk, cost of a
-    wake-up. Then each load host opens one TCP connection to the server's host for a second and a half, to
-    measure the network. Nothing is installed, and nothing stays there.
+    Each host is reached by ssh with your own configuration and keys. A host with an unknown key is refused
+    (for jump hosts, your configuration decides), and ssh never prompts for a password. A small Python
+    program is sent through the connection and reports clock, CPUs, kernel, PostgreSQL, privileges, free disk
+    and wake-up cost. Then each load host opens one TCP connection to the server's host for 1.5 seconds, to
+    measure the network. Nothing is installed, and nothing remains on the hosts.
 
-    Exit code 1 says that the cell cannot be used yet.
+    Exit code 1 means that the cell cannot be used yet.
     """
     from pgdyno.remote.cell_text import cell_text
     from pgdyno.remote.cells.check import check_cell
@@ -63,7 +63,7 @@ def check(*, file: Path, limit_s: float, is_json: bool) -> None:
     if limit_s > _MOST_LIMIT_S:
         raise UsageError(
             f"--limit is at most {numbers.duration(_MOST_LIMIT_S)}, not {numbers.duration(limit_s)}",
-            hint="a host that can be used answers within seconds; leave it out for " + numbers.duration(30),
+            hint="a usable host responds within seconds; the default is " + numbers.duration(30),
         )
     cell = given_cell(file)
     progress = open_progress()
@@ -81,9 +81,9 @@ def check(*, file: Path, limit_s: float, is_json: bool) -> None:
 @command.command(name="carried", hidden=True)
 @click.argument("greeting")
 def carried(greeting: str) -> None:
-    """Run the command that another machine's pgdyno sends through ssh."""
+    """Run the command that pgdyno on another machine sends through ssh."""
     from pgdyno import __version__
-    from pgdyno.remote.carried_command import run_carried
+    from pgdyno.remote.forwarded_command import run_carried
 
     echo(f"{greeting}\n{__version__}")
     sys.stdout.flush()

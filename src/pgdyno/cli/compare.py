@@ -1,4 +1,4 @@
-"""``pgdyno compare``: two or more variants side by side, with verdicts."""
+"""``pgdyno compare``: measure variants side by side, with verdicts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgdyno.cli._measuring_options import measuring_options, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.measure.arenas.load_source import LoadSource
 
 
@@ -30,17 +30,17 @@ def command(
 ) -> None:
     """Compare variants of a server; the first is the baseline.
 
-    A VARIANT is written [SERVER@]NAME[:setting=value,…]. A setting is PostgreSQL's (jit), a sysctl
-    (vm.swappiness) or another kernel file by its path, which root sets during a trial, an environment
-    variable of the server's memory allocator (env.LD_PRELOAD=libjemalloc.so.2), or the server's scheduling
+    A VARIANT has the form [SERVER@]NAME[:setting=value,…]. A setting is one of: a PostgreSQL setting (jit); a
+    sysctl (vm.swappiness) or another kernel file by its path, set by root during a trial; an environment
+    variable of the server's memory allocator (env.LD_PRELOAD=libjemalloc.so.2); the server's scheduling
     policy (process.scheduling_policy=batch). Kernel files that no lever sets need --allow-file. Settings
-    that name places or programs are refused. Naming the same variant twice measures the noise floor.
+    that name paths or programs are refused. Naming the same variant twice measures the noise floor.
     """
     from pgdyno.cli.results import deliver
     from pgdyno.model.variants.variant import parse_variant
     from pgdyno.studies.compare import compare
 
-    asked = Measuring(**options)
+    measuring = Measuring(**options)
     parsed = tuple(parse_variant(text) for text in variants)
-    conditions = asked.conditions_on(load_from)
-    deliver(lambda progress: compare(parsed, conditions, progress), is_json=is_json, is_gate=asked.gate)
+    conditions = measuring.conditions_on(load_from)
+    deliver(lambda progress: compare(parsed, conditions, progress), is_json=is_json, is_gate=measuring.gate)

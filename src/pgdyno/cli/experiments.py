@@ -1,4 +1,4 @@
-"""``pgdyno experiments``: those that are stored here."""
+"""``pgdyno experiments``: list and delete stored experiments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgdyno.cli.output import echo, json_option, print_json
 
 @click.group(name="experiments")
 def command() -> None:
-    """List and delete the experiments that are stored here."""
+    """List and delete stored experiments."""
 
 
 @command.command(name="list")
@@ -25,7 +25,7 @@ def list_(*, is_json: bool) -> None:
 def delete(experiments: tuple[str, ...], *, is_json: bool) -> None:
     """Delete experiments with their series and reports.
 
-    Reports and bundles that were written elsewhere stay. Nothing is deleted while a pgdyno measures on this
+    Reports and bundles written elsewhere are kept. Nothing is deleted while any pgdyno is measuring on this
     machine.
     """
     from pgdyno.results.stored import delete_stored
@@ -39,7 +39,7 @@ def delete(experiments: tuple[str, ...], *, is_json: bool) -> None:
 
 
 def print_experiments(*, is_json: bool) -> None:
-    """Print one line per experiment, also for one that cannot be read."""
+    """Print one line per experiment, including unreadable ones."""
     from pgdyno.base.document import to_document
     from pgdyno.results.stored import list_stored
 
@@ -49,7 +49,7 @@ def print_experiments(*, is_json: bool) -> None:
         return
     for one in listed:
         mark = "" if one.imported is None else " (imported)"
-        about = f"cannot be read: pgdyno report {one.id} says why" if one.problem else one.question
+        about = f"unreadable: pgdyno report {one.id} shows the reason" if one.problem else one.question
         echo(f"{one.id:45} {' '.join(about.split())}{mark}")
     if not listed:
-        echo("There is no experiment yet: pgdyno compare, run or accelerate makes one.")
+        echo("No experiments yet: pgdyno compare, run and accelerate store their results here.")

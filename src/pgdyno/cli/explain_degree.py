@@ -1,4 +1,4 @@
-"""``pgdyno explain-degree``: which limit decides how many workers a query gets, or those of a workload."""
+"""``pgdyno explain-degree``: the limit that decides the parallel workers of a query, or of a workload's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgdyno.cli._server_options import require_one_server, warn_about_password
 from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
 from pgdyno.postgres.parallel_degree import MAX_WORKERS
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.model.experiments.captured import CapturedWorkload
     from pgdyno.postgres.parallel_degree import Degree
     from pgdyno.workload.workload_degrees import WorkloadServer
@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="A captured workload: list all of its statements, or explain the STATEMENT of that name.",
+    help="A captured workload: list all of its statements, or explain its statement STATEMENT.",
 )
 @click.option(
     "--dsn", metavar="DSN", help="A running server: key=value pairs, a URI or service=…, as libpq takes."
@@ -47,14 +47,14 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.option(
     "--dbname",
     metavar="NAME",
-    help="The database that the query is about, in place of the one that --dsn names or, with --pgdata, of "
-    "PGDATABASE or postgres; where none is named, a workload's is the one that it was captured from.",
+    help="The query's database [default: the one in --dsn; with --pgdata, PGDATABASE or postgres; if none is "
+    "named, the database that the workload was captured from].",
 )
 @click.option(
     "--workers",
     type=click.IntRange(0, MAX_WORKERS),
     metavar="K",
-    help="Show the changes that give K workers, tried by EXPLAIN where SET can make them.",
+    help="Show the changes that give K workers, checked with EXPLAIN where SET can make them.",
 )
 @json_option
 def command(
@@ -69,21 +69,22 @@ def command(
 ) -> None:
     """Show how many parallel workers SQL gets, and why.
 
-    It shows how many are planned, which limit decided that, and the remedies.
+    The output shows the number of planned workers, the limit that decided it, and the remedies.
 
-    The limits: the table's option parallel_workers, the thresholds of size, the cap of a Gather, the costs
-    of parallelism, debug_parallel_query, functions that are not parallel-safe, locks, kinds of tables; and,
-    when it runs, the pools max_parallel_workers and max_worker_processes.
+    The limits: the table's storage parameter parallel_workers, the table size thresholds,
+    max_parallel_workers_per_gather, the costs of parallelism, debug_parallel_query, functions that are not
+    parallel-safe, row locks, kinds of tables; and at execution the limits max_parallel_workers and
+    max_worker_processes.
 
-    Nothing is changed, and SQL is not executed: the planner is asked by EXPLAIN, without ANALYZE, in
-    transactions that are READ ONLY and rolled back, each with another setting changed by SET LOCAL. Without
-    an option, the server is the one that psql would reach.
+    Nothing is changed, and SQL is not executed. The planner is queried with EXPLAIN, without ANALYZE, in READ
+    ONLY transactions that are rolled back, each with another setting changed by SET LOCAL. Without an option,
+    the server is the one that psql would connect to.
 
-    PostgreSQL computes functions of constants while it plans. Connect as a role without rights over the
-    server, such as the application's: superusers, and roles that can become one, are refused.
+    PostgreSQL evaluates functions of constants during planning. Connect as a role without privileges over
+    the server, such as the application's: superusers, and roles that can become one, are refused.
 
-    With --workload, the statements are a captured workload's. Their parameters have typical values of the
-    planner's statistics: the middle of the column's histogram, or its most common value.
+    With --workload, the statements come from a captured workload. Their parameters get typical values from
+    the planner's statistics: the middle of the column's histogram, or its most common value.
     """
     from pgdyno.plan.explain_degree import explain_degree_of
     from pgdyno.workload.workload_choice import read_workload
@@ -92,7 +93,7 @@ def command(
     require_one_server(dsn, pgdata, is_embedded=False)
     if file is not None and sql is None and workers is not None:
         raise UsageError(
-            "--workers is about one statement", hint="name one; without --workers all are listed"
+            "--workers requires one statement", hint="name one; without --workers all are listed"
         )
     if dsn is not None:
         warn_about_password(dsn)

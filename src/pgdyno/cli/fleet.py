@@ -1,4 +1,4 @@
-"""``pgdyno fleet``: the same comparison on several machines, measured, and as one report."""
+"""``pgdyno fleet``: run the same comparison on several machines, and report the combined results."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import click
 from pgdyno.base.errors import RefusedError, UsageError
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.model.experiments.fleet import FleetOrder
-    from pgdyno.results.fleets.run_fleet import Answers, Say
+    from pgdyno.results.fleets.run_fleet import Answers, Report
 
 
 @click.group(name="fleet")
@@ -35,16 +35,17 @@ def command() -> None:
 @click.option(
     "--scheduler",
     metavar="ADDRESS",
-    help="Use the workers of this Dask scheduler: tcp:// within this machine, or tls://. Not as root.",
+    help="Use the workers of this Dask scheduler: tcp:// on this machine, or tls://. Not as root.",
 )
 @click.option(
     "--tls",
     nargs=3,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="CA CERT KEY",
-    help="With tls://: the authority's certificate, ours, and its key, in PEM files.",
+    help="With tls://: the certificate authority's certificate, the client certificate and its key, as PEM "
+    "files.",
 )
-@click.option("--here", metavar="MACHINE", help="Measure the part of this machine here, without Dask.")
+@click.option("--here", metavar="MACHINE", help="Run the part of MACHINE on this machine, without Dask.")
 @json_option
 def run(
     file: Path,
@@ -54,10 +55,10 @@ def run(
     here: str | None,
     is_json: bool,
 ) -> None:
-    """Have each machine of a fleet measure the experiment once.
+    """Run the experiment once on each machine of a fleet.
 
-    The answers are bundles, kept in $PGDYNO_HOME/fleets. Run again, it leaves out the machines whose bundle
-    is there. Ctrl-C interrupts what is being measured. Exit code 1 if a machine has failed.
+    The results are bundles in $PGDYNO_HOME/fleets. A repeated run skips machines that already have a bundle.
+    Ctrl-C interrupts the running measurements. Exit code 1 means that a machine failed.
     """
     from pgdyno.base.document import to_document
     from pgdyno.results.fleets.run_fleet import run_fleet
@@ -65,8 +66,8 @@ def run(
     order = _order(file)
     if (scheduler is None) == (here is None):
         raise UsageError(
-            "it is not said who measures" if here is None else "--here goes without --scheduler",
-            hint="--scheduler ADDRESS for Dask workers on the machines, --here MACHINE for this one alone",
+            "no machine to measure on was named" if here is None else "--here excludes --scheduler",
+            hint="--scheduler ADDRESS for Dask workers on the machines, --here MACHINE for this machine only",
         )
     if here is not None and here not in order.machines:
         raise UsageError(
@@ -99,11 +100,11 @@ def run(
 )
 @json_option
 def report(experiments: tuple[str, ...], *, output: Path | None, is_json: bool) -> None:
-    """Combine comparisons that experiments of several machines share.
+    """Combine the comparisons common to experiments on several machines.
 
-    Given is the file of a fleet that was run, for the bundles that are there, or experiments: each a bundle's
-    file or the id of a stored one. Experiments on hardware that is alike count as one machine, unless the
-    machines are named: NAME=FILE.
+    Give the file of a fleet to combine the bundles of its runs, or give experiments: bundle files or ids of
+    stored experiments. Experiments on identical hardware count as one machine, unless the machines are named:
+    NAME=FILE.
     """
     from pgdyno.base.document import to_document
     from pgdyno.results.fleets.fleet_report import combine_experiments, write_fleet
@@ -119,7 +120,7 @@ def report(experiments: tuple[str, ...], *, output: Path | None, is_json: bool) 
 
 
 def _order(file: Path) -> FleetOrder:
-    """Return the order in a file. Raises: UsageError for options that its command does not have."""
+    """Return the order in a fleet file. Raises: UsageError for a command with unknown or refused options."""
     from pgdyno.cli import compare, run
     from pgdyno.store.fleet_file import read_fleet_file
 
@@ -131,37 +132,37 @@ def _order(file: Path) -> FleetOrder:
             given = {**context.params, "json": context.params["is_json"]}
     except click.ClickException as error:
         raise UsageError(
-            f"the fleet's command is not understood: {error.format_message()}",
+            f"invalid command in the fleet file: {error.format_message()}",
             detail=f"pgdyno {' '.join(words)}",
             hint=f"see pgdyno {words[0]} --help",
         ) from error
     if refused := [f"--{name}" for name in ("resume", "gate", "json") if given.get(name)]:
         raise UsageError(
-            f'the command of "{file}" has {" and ".join(refused)}',
-            hint="leave it out: a machine measures from the beginning, and answers with the experiment",
+            f'the command of "{file}" must not contain {" or ".join(refused)}',
+            hint="leave it out: each machine measures from the beginning, and returns the whole experiment",
         )
     return order
 
 
 @contextmanager
 def _answers(
-    order: FleetOrder, scheduler: str | None, tls: tuple[Path, Path, Path] | None, say: Say
+    order: FleetOrder, scheduler: str | None, tls: tuple[Path, Path, Path] | None, report_step: Report
 ) -> Iterator[Answers]:
-    """Provide the answers of this machine, or of workers.
+    """Provide the results of this machine, or of Dask workers.
 
-    Raises: RefusedError for workers' answers as root; as ``dask_scheduler``.
+    Raises: RefusedError for root with Dask workers; like ``dask_scheduler``.
     """
     from pgdyno.remote.dask_scheduler import dask_scheduler
     from pgdyno.results.fleets.run_fleet import from_here, from_workers
 
     if scheduler is None:
-        yield from_here(order, say)
+        yield from_here(order, report_step)
         return
     if os.geteuid() == 0:
         raise RefusedError(
-            "fleet run --scheduler is not for root",
-            detail="a worker's answer is a Python object, and could run programs here",
-            hint="run it as the user of the scheduler and the workers, or another one: docs/guides/fleets.md",
+            "fleet run --scheduler cannot run as root",
+            detail="a worker returns a Python object, which could run programs here",
+            hint="run it as the user of the scheduler and workers, or as another user: docs/guides/fleets.md",
         )
     with dask_scheduler(scheduler, tls) as connected:
-        yield from_workers(order, connected, say)
+        yield from_workers(order, connected, report_step)

@@ -15,11 +15,10 @@ from pgdyno.cli._server_options import (
     inspect_named_server,
     require_one_server,
     server_options,
-    warn,
 )
-from pgdyno.cli.output import echo, json_option, print_json
+from pgdyno.cli.output import echo, json_option, print_json, warn
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.host.probes import Probes
     from pgdyno.plan.inspection.inspect import InspectedServer, Inspection
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     "--probe",
     "is_probed",
     is_flag=True,
-    help="Also measure the cost of single operations on this machine (less than a second).",
+    help="Also measure the cost of single operations on this machine (takes less than a second).",
 )
 @json_option
 def command(
@@ -50,13 +49,13 @@ def command(
     is_json: bool,
     **figures: Any,
 ) -> None:
-    """Show a server, and the host that it is proven to run on. Changes nothing.
+    """Show a server, and its host if it runs there. Changes nothing.
 
-    Without an option, the server is the one that psql would reach: PGHOST, PGSERVICE and so on.
+    Without an option, the server is the one that psql would connect to: PGHOST, PGSERVICE and so on.
 
-    --probe measures the machine that pgdyno runs on: how long it takes to wake a process on another CPU
-    (idle, and kept busy), to make a system call, to handle a page fault, and to write and fsync 8 kB in
-    pgdyno's directory.
+    --probe measures the machine that pgdyno runs on: the time to wake a process on another CPU (idle, and
+    kept busy), to make a system call, to handle a page fault, and to write and fsync 8 kB in pgdyno's
+    directory.
     """
     require_one_server(dsn, pgdata, is_embedded=embedded)
     stated = StatedFigures(**figures).parsed()
@@ -78,11 +77,11 @@ def _probed() -> Probes:
 
 
 def _warn(found: Inspection) -> None:
-    """Print missing facts on stderr, with the ways to provide them."""
+    """Print missing facts on stderr, with the options that supply them."""
     if isinstance(found.inspected, Unknown) and found.data_directory is None:
         warn("no server was reached; name one with --dsn, --pgdata or --embedded")
     if isinstance(found.host, Unknown):
-        warn(f"{found.host.reason}; state what its host has with --ram, --cpus and --storage")
+        warn(f"{found.host.reason}; state its host's resources with --ram, --cpus and --storage")
 
 
 def _document(found: Inspection, probes: Probes | None) -> dict[str, object]:

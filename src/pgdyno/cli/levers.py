@@ -1,4 +1,4 @@
-"""``pgdyno levers``: list the levers, with their states on this host and server."""
+"""``pgdyno levers``: list the levers with their states on this host and server."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from pgdyno.cli._server_options import (
     inspect_named_server,
     require_one_server,
     server_options,
-    warn,
 )
-from pgdyno.cli.output import echo, json_option, print_json
+from pgdyno.cli.output import echo, json_option, print_json, warn
 from pgdyno.model.plans.plan import Layer
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.model.plans.plan import LeverEntry
     from pgdyno.plan.inspection.inspect import Inspection
 
@@ -28,11 +27,11 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 @click.command(
     name="levers",
     epilog="\b\nMaturity:\n"
-    "  preview  argued from sources, not measured by pgdyno on its own\n"
+    "  preview  supported by sources, not measured individually by pgdyno\n"
     "  stable   measured\n"
     "\n\b\nState:\n"
     "  on       in use\n"
-    "  partial  in use in part\n"
+    "  partial  partly in use\n"
     "  off      not in use\n"
     "  absent   does not exist here\n"
     "  unknown  cannot be read, or a fact is missing\n"
@@ -58,12 +57,13 @@ def command(
     is_json: bool,
     **figures: Any,
 ) -> None:
-    """Show all levers, and their states on a server.
+    """Show all levers and their states on a server.
 
-    Changes nothing, and says why a lever is left alone. With a NAME, show that lever's page: what it does,
-    why, when it hurts, how it is verified and undone.
+    Changes nothing. Shows the reason if a lever does not apply. With NAME, shows that lever's page: its
+    effect, rationale and risks, and how it is verified and undone.
 
-    Without an option, the server is the one that psql would reach; if none is reached, no states are shown.
+    Without an option, the server is the one that psql would connect to; without a server, no states are
+    shown.
     """
     from pgdyno.plan.inspection.lever_findings import choose_levers, describe_levers
 

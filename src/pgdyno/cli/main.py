@@ -1,4 +1,4 @@
-"""The ``pgdyno`` command: finds the sub-command's file, runs it, turns errors into exit codes."""
+"""The ``pgdyno`` command: loads the subcommand's module, runs it, and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from pgdyno.base.errors import (
     UsageError,
 )
 from pgdyno.base.text import did_you_mean
-from pgdyno.cli._as_typed import ON_CELL
 from pgdyno.cli._on_cell import WORDS, with_cell
+from pgdyno.cli._rewritten_commands import ON_CELL
 from pgdyno.cli.output import echo
 from pgdyno.host.own_account import SYSTEM_PATH
 
@@ -55,17 +55,17 @@ COMMANDS = (
     "fleet",
     "cell",
 )
-"""In the order of a user's journey; each is ``cli/<name>.py``, "-" as "_", with the attribute ``command``."""
+"""In the order of use. Each is the attribute ``command`` of ``cli/<name>.py``, with "_" for "-"."""
 
 _PACKAGE = "/pgdyno/"
-_SHOWN_CHARACTERS = 400  # arbitrary: of an error's own text, which may quote a file or server
+_SHOWN_CHARACTERS = 400  # arbitrary limit: an error's text may quote a file or server
 
 
 class Journey(click.Group):
-    """Load a command's module on first use, and list commands in the user's order."""
+    """Load a command's module on first use, and list commands in the order of ``COMMANDS``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 — click's signature
-        """Return the commands in the order of the journey."""
+        """Return the names of all commands, in the order of ``COMMANDS``."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -82,7 +82,7 @@ class Journey(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, and keep its words: it may be carried to another machine as it is."""
+        """Find the command, and keep its words: they may be sent to another machine unchanged."""
         name, command, words = super().resolve_command(ctx, args)
         ctx.meta[WORDS] = tuple(words)
         return name, command, words
@@ -101,22 +101,22 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run pgdyno and exit with the code that design and help promise."""
+    """Run pgdyno, and exit with the code documented in ``pgdyno --help``."""
     if os.geteuid() == 0:
         os.environ["PATH"] = (
-            SYSTEM_PATH  # a PATH of the user's, which sudo may keep, must not choose for root
+            SYSTEM_PATH  # sudo may keep the user's PATH, which must not select programs for root
         )
     for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+        if signal.getsignal(number) is not signal.SIG_IGN:  # set by nohup
             signal.signal(number, _interrupt)
-    sys.excepthook = say_unforeseen  # Python leaves with 1 after it
+    sys.excepthook = print_unexpected  # Python then exits with 1
     warnings.showwarning = partial(_show_warning, warnings.showwarning)
     try:
         cli.main(args=arguments, standalone_mode=False)
     except PgdynoError as error:
-        _fail(error)
+        _exit_with(error)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        _fail(InterruptedByUserError("interrupted"))
+        _exit_with(InterruptedByUserError("interrupted"))
     except click.ClickException as error:
         error.show()
         sys.exit(2)
@@ -125,40 +125,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _interrupt(*_: object) -> NoReturn:
-    """Treat SIGTERM and a closed terminal as Ctrl-C: all is given back, partial results are kept."""
+    """Treat SIGTERM and SIGHUP like Ctrl-C: restore all changes, keep partial results."""
     raise KeyboardInterrupt
 
 
 def _show_warning(other: Callable[..., None], message: Warning | str, *arguments: Any) -> None:
-    """Print a warning of pgdyno as its messages are; leave those of libraries to Python."""
+    """Print pgdyno's own warnings in the form of its messages; leave those of libraries to Python."""
     if isinstance(message, LeftServerWarning):
         echo(f"pgdyno: WARNING:  {message}", err=True)
     else:
         other(message, *arguments)
 
 
-def say_unforeseen(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print an error that no code expects in words, with its place in pgdyno; for ``sys.excepthook``."""
+def print_unexpected(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an unexpected error as a message, with its place in pgdyno; for ``sys.excepthook``."""
     ours = [frame for frame in traceback.extract_tb(trace) if _PACKAGE in frame.filename]
     places = (f"{frame.filename.rpartition(_PACKAGE)[2]}:{frame.lineno}" for frame in ours)
-    said = " ".join(str(error)[:_SHOWN_CHARACTERS].split())
-    _say(
+    text = " ".join(str(error)[:_SHOWN_CHARACTERS].split())
+    _print_error(
         UnforeseenError(
-            f"unforeseen {kind.__name__}: {said}",
+            f"unforeseen {kind.__name__}: {text}",
             detail=f"raised in {' > '.join(places)}",
-            hint="this is a mistake in pgdyno: please report it with these lines; "
-            "pgdyno status shows whether something is still changed, and pgdyno revert restores it",
+            hint="this is a bug in pgdyno: please report it with these lines; "
+            "pgdyno status shows whether any change is still in effect, and pgdyno revert undoes it",
         )
     )
 
 
-def _fail(error: PgdynoError) -> NoReturn:
-    """Print message, detail and hint on stderr and leave."""
-    _say(error)
+def _exit_with(error: PgdynoError) -> NoReturn:
+    _print_error(error)
     sys.exit(error.exit_code)
 
 
-def _say(error: PgdynoError) -> None:
+def _print_error(error: PgdynoError) -> None:
     first, *others = str(error).split("\n")
     echo("\n".join([f"pgdyno: ERROR:  {first}  ({error.code})", *others]), err=True)
 

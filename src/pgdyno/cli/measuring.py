@@ -1,4 +1,4 @@
-"""The choices that the options of measuring commands hold: workloads, conditions and a design."""
+"""Workloads, conditions and design, from the options of the measuring commands."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.base.errors import UsageError
-from pgdyno.host.awake import AS_ASKED
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.model.experiments.experiment import Design, Phase
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.measure.conditions import Conditions
     from pgdyno.model.experiments.workload import Workload
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 
 @dataclass(frozen=True)
 class Measuring:
-    """The shared options as given on the command line."""
+    """The options common to the measuring commands, as given on the command line."""
 
     embedded: bool
     pg_bin: Path | None
@@ -45,24 +45,24 @@ class Measuring:
 
     @property
     def whole_scale(self) -> int | None:
-        """The scale of bundled workloads. Raises: UsageError for a fraction, or less than 1."""
+        """The scale for bundled workloads. Raises: UsageError for a fraction, or less than 1."""
         if self.scale is None or (self.scale >= 1 and self.scale.is_integer()):
             return None if self.scale is None else int(self.scale)
-        raise UsageError(f"--scale {self.scale:g} is not a whole number", hint="only tpch takes fractions")
+        raise UsageError(f"--scale {self.scale:g} is not an integer", hint="only tpch accepts fractions")
 
     def or_budget(self, usual_s: float | None) -> Measuring:
-        """Return the same with a usual budget if nothing else says how long to measure."""
-        is_told = self.budget_s or self.blocks or self.until or usual_s is None
-        return self if is_told else replace(self, budget_s=usual_s)
+        """Return the same with the budget ``usual_s`` unless an option limits the duration."""
+        is_limited = self.budget_s or self.blocks or self.until or usual_s is None
+        return self if is_limited else replace(self, budget_s=usual_s)
 
     def or_workloads(self, usual: tuple[str, ...], generator: str | None) -> Measuring:
-        """Return the same with the ``usual`` workloads, and who issues them, if none was requested."""
+        """Return the same with the ``usual`` workloads and their load generator if none was requested."""
         if self.workloads or self.scripts:
             return self
         return replace(self, workloads=usual, generator=self.generator or generator)
 
     def chosen_workloads(self) -> dict[str, Workload]:
-        """Return the requested workloads. Raises: UsageError if there is none, or an unknown one."""
+        """Return the requested workloads. Raises: UsageError for none, or an unknown one."""
         from pgdyno.workload.workload_choice import find_workloads
 
         if not self.workloads and not self.scripts:
@@ -78,7 +78,7 @@ class Measuring:
     def conditions(
         self, base: Design | None = None, own_workloads: Mapping[str, Workload] | None = None
     ) -> Conditions:
-        """Return under which conditions to measure; a study may bring its own workloads."""
+        """Return the conditions to measure under; ``own_workloads`` are those of a study."""
         if own_workloads is not None:
             self._refuse_other_workloads()
             if any(workload.step for workload in own_workloads.values()):
@@ -87,18 +87,18 @@ class Measuring:
         return self._conditions(workloads, self.design(base))
 
     def conditions_on(self, load_from: LoadSource | None) -> Conditions:
-        """Return the conditions, with load hosts if there are some.
+        """Return the conditions, with load hosts if ``load_from`` is given.
 
-        Raises: UsageError for options and workloads that do not go with them.
+        Raises: UsageError for options and workloads that conflict with load hosts.
         """
-        from pgdyno.cli._load_hosts import refuse_beside_cell, with_load_from
+        from pgdyno.cli._load_hosts import refuse_with_cell, with_load_from
 
         if load_from is not None:
-            refuse_beside_cell({"--isolate or --no-isolate": self.isolate is not None})
+            refuse_with_cell({"--isolate or --no-isolate": self.isolate is not None})
         return with_load_from(self.conditions(), load_from)
 
     def _pass_conditions(self, workloads: Mapping[str, Workload], base: Design | None) -> Conditions:
-        """Return conditions for steps, which run in whole passes of one arm each."""
+        """Return conditions for steps; these run in whole passes, each of one arm."""
         from pgdyno.measure.design.requested import in_passes
 
         self._refuse_what_passes_decide()
@@ -115,7 +115,7 @@ class Measuring:
             "--generator": self.generator,
         }
         if refused := [name for name, value in given.items() if value]:
-            raise UsageError("this study brings its workloads", hint=f"leave out {' and '.join(refused)}")
+            raise UsageError("this study has its own workloads", hint=f"leave out {' and '.join(refused)}")
 
     def _refuse_what_passes_decide(self) -> None:
         """Raise UsageError for options that would otherwise be ignored."""
@@ -133,11 +133,11 @@ class Measuring:
             )
 
     def file_conditions(self) -> Conditions:
-        """Return conditions for an experiment file, which names its own workloads and design."""
+        """Return conditions for an experiment file; the file defines workloads and design."""
         return self._conditions({}, self.design())
 
     def _conditions(self, workloads: Mapping[str, Workload], design: Design) -> Conditions:
-        """Return the conditions that the options name. Raises: UsageError for --allow-file."""
+        """Return the conditions. Raises: UsageError, also for an invalid --allow-file."""
         from pgdyno.apply.allowed_files import allowed_file
         from pgdyno.measure.conditions import Conditions
         from pgdyno.measure.design.phase import require_writing
@@ -152,14 +152,14 @@ class Measuring:
             self.budget_s,
             self.resume,
             allowed_files=allowed,
-            as_booted=AS_ASKED if self.as_booted else "",
+            as_booted=AS_BOOTED_GIVEN if self.as_booted else "",
         )
 
     def design(self, base: Design | None = None) -> Design:
-        """Return the design that the options ask for. Raises: UsageError for --until."""
+        """Return the requested design. Raises: UsageError for an invalid --until."""
         from pgdyno.measure.design.requested import RequestedDesign, design_of
 
-        asked = RequestedDesign(
+        requested = RequestedDesign(
             seed=self.seed,
             clients=self.clients,
             blocks=self.blocks,
@@ -170,4 +170,4 @@ class Measuring:
             phase=self.phase,
             until=self.until,
         )
-        return design_of(base or Design(), asked)
+        return design_of(base or Design(), requested)

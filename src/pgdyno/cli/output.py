@@ -1,6 +1,6 @@
 """Common output of commands: texts and JSON documents on stdout, progress on stderr.
 
-No other file of ``cli`` writes to a terminal: servers, hosts and files say what is in the texts.
+No other file of ``cli`` writes to a terminal: texts may contain strings from servers, hosts and files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import click
 from pgdyno.base.document import to_document
 from pgdyno.base.ports import Progress
 from pgdyno.base.terminal import escaped_json, printable
-from pgdyno.cli._as_typed import as_typed
+from pgdyno.cli._rewritten_commands import as_typed
 
 if TYPE_CHECKING:  # rich is loaded late: commands start without it
     from rich.console import RenderableType
@@ -25,13 +25,18 @@ if TYPE_CHECKING:  # rich is loaded late: commands start without it
 SCHEMA_VERSION = 1
 _COLUMNS_OF_A_FILE = 110
 _SILENT_S = 10.0
-_SOON_S = 3  # less is what an estimate was wrong by: the step before has ended
+_SOON_S = 3  # a smaller remainder is the estimate's error: the step it belongs to has ended
 
 json_option = click.option("--json", "is_json", is_flag=True, help="Print one JSON document on stdout.")
 
 
+def warn(message: str) -> None:
+    """Print a warning on stderr in the form of error messages."""
+    echo(f"pgdyno: WARNING:  {message}", err=True)
+
+
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
-    """Print a text for people, as a terminal may be given it, with commands as they are typed there."""
+    """Print a text without unsafe control characters, with commands rewritten for the user's machine."""
     click.echo(printable(as_typed(str(text))), err=err, nl=nl)
 
 
@@ -42,33 +47,33 @@ def print_json(document: Mapping[str, object]) -> None:
 
 
 def print_file(text: str) -> None:
-    """Print the text of a file: as it is, or as a terminal may be given it."""
+    """Print a file's text, unchanged unless stdout is a terminal; there, escape control characters."""
     shown = printable(text) if sys.stdout.isatty() else text
-    click.echo(shown, nl=False, color=True)  # otherwise click takes escape sequences out
+    click.echo(shown, nl=False, color=True)  # otherwise click strips escape sequences
 
 
 def print_wide(shown: RenderableType) -> None:
-    """Print tables in the terminal's width."""
+    """Print tables, fitted to the terminal's width."""
     from rich.console import Console
     from rich.segment import Segment, Segments
 
     console = Console(markup=False, emoji=False, highlight=False)
-    if not console.is_terminal:  # a pipe or a file has no width: rich would take 80 columns
+    if not console.is_terminal:  # pipes and files have no width: rich would use 80 columns
         console.width = _COLUMNS_OF_A_FILE
     parts = [one if one.control else Segment(printable(one.text), one.style) for one in console.render(shown)]
     console.print(Segments(parts), end="")
 
 
 class Relayed:
-    """Output of another machine's pgdyno as it comes: unchanged, or as a terminal may be given it."""
+    """Relays output of pgdyno on another machine: unchanged, but escaped if it goes to a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
-        """Write to a stream of ours."""
+        """Relay to a local stream."""
         self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def write(self, part: bytes) -> None:
-        """Write a part, which may end in the middle of a character."""
+        """Write a chunk of output; it may end within a character."""
         if self._stream.isatty():
             self._stream.write(printable(self._decoder.decode(part)))
         else:
@@ -77,7 +82,7 @@ class Relayed:
 
 
 class Bar:
-    """A progress bar with time left on a terminal's stderr."""
+    """A progress bar with the remaining time, for a terminal on stderr."""
 
     def __init__(self) -> None:
         """Start the bar."""
@@ -101,46 +106,46 @@ class Bar:
         self._progress.update(self._task, description=printable(message))
 
     def advance(self, done_s: float, total_s: float) -> None:
-        """Show how far it is, in seconds of wall time."""
+        """Show the progress, in seconds of wall time."""
         left = max(0, round(total_s - done_s))
         self._progress.update(
             self._task, completed=done_s, total=total_s, left=f"{left // 60}:{left % 60:02d} left"
         )
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self._progress.stop()
 
 
 class Lines:
-    """Progress as plain lines on stderr, for logs and pipes: one for each step, with the time left.
+    """Progress as plain lines on stderr, for logs and pipes: one line per step, with the remaining time.
 
-    During a step, the time left has a line of its own after ten seconds without any.
+    During a step, an extra line shows the remaining time after ten seconds without output.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Remember when it began."""
+        """Record the start time."""
         self._clock = clock
         self._started_s = self._printed_s = clock()
         self._ends_s = 0.0
-        self._is_told = False  # whether the step has said before how far it is
+        self._has_advanced = False  # whether this step has reported its progress before
 
     def step(self, message: str) -> None:
-        """Print the current activity, and the time left if that is known."""
+        """Print the current activity, with the remaining time if known."""
         left_s = round(self._ends_s - self._clock())
-        self._ends_s, self._is_told = 0.0, False
+        self._ends_s, self._has_advanced = 0.0, False
         self._print(f"{message} (about {left_s} s left)" if left_s > _SOON_S else message)
 
     def advance(self, done_s: float, total_s: float) -> None:
-        """Remember the time left; print it if nothing was printed for a while, and a step goes on."""
+        """Record the remaining time; print it if the step continues and nothing was printed for a while."""
         left_s = round(max(0.0, total_s - done_s))
         self._ends_s = self._clock() + left_s
-        if left_s and self._is_told and self._clock() - self._printed_s >= _SILENT_S:
+        if left_s and self._has_advanced and self._clock() - self._printed_s >= _SILENT_S:
             self._print(f"about {left_s} s left")
-        self._is_told = True
+        self._has_advanced = True
 
     def close(self) -> None:
-        """Nothing to take away."""
+        """Do nothing: printed lines stay."""
 
     def _print(self, message: str) -> None:
         self._printed_s = self._clock()
@@ -148,8 +153,8 @@ class Lines:
 
 
 def open_progress() -> Bar | Lines:
-    """Return a bar on a terminal, lines elsewhere."""
+    """Return a bar if stderr is a terminal, else lines."""
     return Bar() if sys.stderr.isatty() else Lines()
 
 
-_: type[Progress] = Lines  # both are Progress
+_: type[Progress] = Lines  # Bar and Lines implement Progress

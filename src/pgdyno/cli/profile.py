@@ -1,4 +1,4 @@
-"""``pgdyno profile``: where a transaction's time goes."""
+"""``pgdyno profile``: show where a transaction's time goes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pgdyno.cli._server_options import warn_about_password
 from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
 from pgdyno.cli.quantities import duration
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.base.ports import Progress
     from pgdyno.profile.reading.profile import ProfileRequest
     from pgdyno.profile.records.profile_record import TransactionProfile
 
-_CYCLES = 8  # of 6.5 s each, with hardware counters a second more
+_CYCLES = 8  # 6.5 s each, one second more with hardware counters
 _WATCHED_S = 60.0
 
 
 @dataclass(frozen=True)
-class _Loaded:
-    """The options of profiles on scratch servers, as given on the command line."""
+class _ScratchOptions:
+    """The options for profiles on scratch servers, as given on the command line."""
 
     embedded: bool
     pg_bin: Path | None
@@ -38,8 +38,8 @@ class _Loaded:
     as_booted: bool
     simulate: bool
 
-    def require_nothing(self) -> None:
-        """Refuse options that a running server's traffic has no use for. Raises: UsageError."""
+    def require_none(self) -> None:
+        """Raise UsageError for options that do not apply to a running server's traffic."""
         given = {
             "--embedded": self.embedded,
             "--pg-bin": self.pg_bin,
@@ -51,8 +51,8 @@ class _Loaded:
             raise UsageError(f"{' and '.join(refused)} cannot be combined with --dsn")
 
     def request(self, workload: str) -> ProfileRequest:
-        """Return the request that the options make. Raises: UsageError."""
-        from pgdyno.host.awake import AS_ASKED
+        """Return the profile's request. Raises: UsageError."""
+        from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
         from pgdyno.model.experiments.experiment import Design
         from pgdyno.model.variants.variant import parse_variant
         from pgdyno.postgres.process.installations import choose_installation
@@ -66,7 +66,7 @@ class _Loaded:
             installation=choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin),
             design=Design(clients=self.clients, seed=self.seed),
             cycles=self.cycles,
-            as_booted=AS_ASKED if self.as_booted else "",
+            as_booted=AS_BOOTED_GIVEN if self.as_booted else "",
         )
 
 
@@ -84,7 +84,7 @@ class _Loaded:
 @click.option(
     "--dsn",
     metavar="DSN",
-    help="Instead of a WORKLOAD: watch the traffic of this running server. It is neither loaded nor changed.",
+    help="Instead of WORKLOAD: watch the traffic of this running server. It is neither loaded nor changed.",
 )
 @click.option(
     "--for",
@@ -106,7 +106,7 @@ class _Loaded:
     "--compare",
     nargs=2,
     metavar="VARIANT VARIANT",
-    help="Profile two variants beside each other, in turns.",
+    help="Profile two variants side by side, in turns.",
 )
 @click.option(
     "--scale", type=click.IntRange(min=1), metavar="N", help="Size of the data set [default: the workload's]."
@@ -125,12 +125,12 @@ class _Loaded:
     default=_CYCLES,
     show_default=True,
     metavar="N",
-    help="How often the windows are repeated; they take 6.5 s for each variant.",
+    help="Number of repetitions of the windows; each takes 6.5 s per variant.",
 )
 @click.option(
     "--simulate",
     is_flag=True,
-    help="Simulate a processor as well (valgrind): instructions, cache misses, branches, the code by place.",
+    help="Also simulate a processor (valgrind): instructions, cache misses, branches, a map of the code.",
 )
 @seed_option
 @as_booted_option
@@ -138,13 +138,13 @@ class _Loaded:
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Where to write the page (HTML) [default: beside the reports of experiments].",
+    help="Where to write the page (HTML) [default: the directory of experiments' reports].",
 )
 @click.option(
     "--folded",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write the sampled stacks as text too, as flamegraph.pl and speedscope read them.",
+    help="Also write the sampled stacks as text, in the format of flamegraph.pl and speedscope.",
 )
 @json_option
 def command(
@@ -159,21 +159,21 @@ def command(
 ) -> None:
     """Show where a transaction's time goes.
 
-    It is a transaction of WORKLOAD on a scratch server, or of a running server's own traffic.
+    Profiles transactions of WORKLOAD on a scratch server, or a running server's own traffic.
 
-    One table adds up to its time: the load generator, waking up, the run queue, the parts of
-    the server's work, its waits, and time that was stolen. Each line has its source and its interval.
+    One table adds up to the time of a transaction: the load generator, wake-ups, the run queue, the parts of
+    the server's work, its waits, and steal time. Each line has its source and its confidence interval.
 
-    It needs no hardware counters. As root and with perf, the parts of the server's work are told apart by
-    samples of its stacks, and waking up from waiting in a queue by the scheduler's trace.
+    No hardware counters are needed. As root and with perf, stack samples distinguish the parts of the
+    server's work, and a trace of the scheduler distinguishes wake-ups from waiting in the run queue.
     """
-    loaded = _Loaded(**options)
+    scratch = _ScratchOptions(**options)
     _require_one_subject(workload, dsn, duration_s)
     if dsn is not None:
-        loaded.require_nothing()
+        scratch.require_none()
     progress = open_progress()
     try:
-        found = _found(workload, dsn, duration_s or _WATCHED_S, loaded, progress)
+        found = _found(workload, dsn, duration_s or _WATCHED_S, scratch, progress)
     finally:
         progress.close()
     if folded is not None:
@@ -192,7 +192,7 @@ def command(
 
 
 def _require_one_subject(workload: str | None, dsn: str | None, duration_s: float | None) -> None:
-    """Refuse commands that name no subject, or two. Raises: UsageError."""
+    """Raise UsageError unless exactly one of workload and DSN is given."""
     if workload is None and dsn is None:
         raise UsageError(
             "nothing to profile was named",
@@ -200,15 +200,15 @@ def _require_one_subject(workload: str | None, dsn: str | None, duration_s: floa
         )
     if workload is not None and dsn is not None:
         raise UsageError(
-            "a running server's own traffic is profiled without a workload",
+            "WORKLOAD cannot be combined with --dsn: a running server's own traffic is profiled",
             hint="leave out WORKLOAD, or profile it on a scratch server: --embedded instead of --dsn",
         )
     if dsn is None and duration_s is not None:
-        raise UsageError("--for is for --dsn", hint="--cycles says how long a workload is profiled")
+        raise UsageError("--for requires --dsn", hint="--cycles sets how long a workload is profiled")
 
 
 def _found(
-    workload: str | None, dsn: str | None, duration_s: float, loaded: _Loaded, progress: Progress
+    workload: str | None, dsn: str | None, duration_s: float, scratch: _ScratchOptions, progress: Progress
 ) -> tuple[TransactionProfile, ...]:
     if dsn is not None:
         from pgdyno.profile.reading.traffic_profile import profile_attached
@@ -218,9 +218,9 @@ def _found(
     from pgdyno.profile.reading.profile import profile
     from pgdyno.profile.reading.simulate import profile_and_simulate
 
-    assert workload is not None  # noqa: S101 — there is one subject
-    request = loaded.request(workload)
-    return profile_and_simulate(request, progress) if loaded.simulate else profile(request, progress)
+    assert workload is not None  # noqa: S101 — exactly one subject is given
+    request = scratch.request(workload)
+    return profile_and_simulate(request, progress) if scratch.simulate else profile(request, progress)
 
 
 def _show(found: tuple[TransactionProfile, ...]) -> None:
@@ -235,8 +235,8 @@ def _show(found: tuple[TransactionProfile, ...]) -> None:
     echo("")
     print_wide(PlainTable(account))
     for one in found:
-        its = (profile_text.kernel_table(one), profile_text.statement_table(one), *processor_tables(one))
-        for table in its:
+        tables = (profile_text.kernel_table(one), profile_text.statement_table(one), *processor_tables(one))
+        for table in tables:
             if table.rows:
                 echo(f"\n{one.variant}: {table.caption}\n")
                 print_wide(PlainTable(table))

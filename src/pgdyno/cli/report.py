@@ -1,4 +1,4 @@
-"""``pgdyno report``: one self-contained HTML file."""
+"""``pgdyno report``: write an experiment's report as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pgdyno.cli.output import echo, json_option, print_json
 def command(experiment: str | None, *, output: Path | None, is_list: bool, is_json: bool) -> None:
     """Write an experiment's HTML report, and print its path.
 
-    Without EXPERIMENT, that is the newest one.
+    Without EXPERIMENT, the newest experiment is used.
     """
     from pgdyno.cli.experiments import print_experiments
     from pgdyno.results.report import write_report

@@ -11,7 +11,7 @@ from pgdyno.model.experiments.experiment import Experiment
 
 
 def deliver(run: Callable[[Progress], Experiment], *, is_json: bool, is_gate: bool) -> None:
-    """Run a measurement with progress on stderr, print its result on stdout, and leave."""
+    """Run a measurement with progress on stderr, and print its result; with ``is_gate``, exit with a code."""
     progress = open_progress()
     try:
         experiment = run(progress)
@@ -44,5 +44,5 @@ def print_experiment(experiment: Experiment) -> None:
     if experiment.awake is not None:
         echo(f"Note: {awake_sentence(experiment.awake)}")
     for note in experiment.notes:
-        if not note.startswith("NOT DURABLE"):  # the table says that already
+        if not note.startswith("NOT DURABLE"):  # already in the table
             echo(f"Note: {note}")

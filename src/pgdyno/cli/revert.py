@@ -24,19 +24,19 @@ _STILL_CHANGED = 3  # exit code
 )
 @changing_options
 @pgdata_option("The server's data directory on this host, if it is down and --dsn does not identify it.")
-@click.option("--all", "is_all", is_flag=True, help="Undo all applies, not only the last.")
+@click.option("--all", "is_all", is_flag=True, help="Undo all applies, not only the last one.")
 @click.option(
     "--drifted",
     type=click.Choice(["skip", "overwrite", "keep"]),
     default="skip",
     show_default=True,
-    help="What to do with a setting that others have changed since.",
+    help="What to do with a setting that was changed after apply.",
 )
 @click.option(
     "--host-only",
     is_flag=True,
-    help="Undo only the changes to this machine, without contacting a server. This is the default if no "
-    "server is named and only killed measurements or setup have left changes.",
+    help="Undo only the changes to this machine, without connecting to a server. This is the default if no "
+    "server is named and all changes are from killed measurements or from setup.",
 )
 @json_option
 def command(
@@ -54,22 +54,22 @@ def command(
 ) -> None:
     """Undo the last apply, or all of them. Safe to repeat.
 
-    The original values are restored. Works even if apply or revert was killed at any moment, and on a server
-    that is down if its files can be read: name it by --dsn, written as it was for apply, or by --pgdata. No
-    server is needed to undo what a killed measurement has left on the machine. Scratch servers that a killed
-    pgdyno has left are ended. With --allow-restart the server is restarted as apply did, unless
-    --restart-command names another command.
+    Restores the original values, even if apply or revert was killed at any point. The server may be down if
+    its files are readable: name it with the same --dsn text as for apply, or with --pgdata. No server is
+    needed to undo changes that a killed measurement left on the machine. Scratch servers left by a killed
+    pgdyno are stopped. With --allow-restart the server is restarted with apply's restart command, unless
+    --restart-command names another one.
     """
     from pgdyno.apply.journal_text import revert_text
     from pgdyno.apply.revert import RevertRequest, preview_revert, revert
-    from pgdyno.apply.revert_host import concerns_host_alone, preview_revert_host, revert_host
+    from pgdyno.apply.revert_host import affects_only_host, preview_revert_host, revert_host
     from pgdyno.base.document import to_document
     from pgdyno.builds.switching.server_access import server_access
     from pgdyno.model.plans.journal import OnDrift
-    from pgdyno.postgres.process.local_machine import clear_abandoned
+    from pgdyno.postgres.process.local_machine import remove_orphans
 
     if not is_dry_run:
-        clear_abandoned()
+        remove_orphans()
     request = RevertRequest(
         is_all=is_all,
         allow_restart=allow_restart,
@@ -77,7 +77,7 @@ def command(
         is_standby_order_kept=is_standby_order_kept,
     )
     access = server_access(dsn, restart_command, pgdata)
-    if host_only or (dsn is None and pgdata is None and concerns_host_alone(access)):
+    if host_only or (dsn is None and pgdata is None and affects_only_host(access)):
         result = (preview_revert_host if is_dry_run else revert_host)(access, request)
     else:
         result = (preview_revert if is_dry_run else revert)(access, request)

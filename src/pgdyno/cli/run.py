@@ -12,18 +12,18 @@ import click
 from click.core import ParameterSource
 
 from pgdyno.base.errors import PermissionNotGivenError, UsageError
-from pgdyno.cli._load_hosts import refuse_beside_cell, with_load_from
+from pgdyno.cli._load_hosts import refuse_with_cell, with_load_from
 from pgdyno.cli._measuring_options import measuring_options, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import echo, json_option, print_json
 from pgdyno.cli.study_options import StudyCommand, refuse_all_but, taken_out
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.measure.bundled_study import BundledStudy, Sizing
     from pgdyno.measure.conditions import Conditions
 
-_THE_FILES = {
+_SET_BY_FILE = {
     "factors": "--factor",
     "workloads": "--workload",
     "scripts": "--script",
@@ -38,8 +38,8 @@ _THE_FILES = {
     "generator": "--generator",
     "phase": "--phase",
 }
-"""Options by parameter that an experiment file speaks about, or that its design has no place for yet."""
-_OF_SERVERS_OF_OUR_OWN = {
+"""Parameter -> option: set by an experiment file itself, or not yet supported by its design."""
+_OF_SCRATCH_SERVERS = {
     "embedded": "--embedded",
     "pg_bin": "--pg-bin",
     "factors": "--factor",
@@ -54,14 +54,14 @@ _OF_SERVERS_OF_OUR_OWN = {
     "resume": "--resume",
 }
 
-_OF_A_QUERY = "the query would run again and again, alone and by several clients, in sessions that only read"
-_OF_A_WRITER = (
-    "the query would run again and again, alone and by several clients, each time rolled back: its locks "
-    "are held until then, and dead rows, WAL and used transaction ids stay"
+_QUERY_LOAD = "the query would run repeatedly, with one and with several clients, in read-only sessions"
+_WRITING_LOAD = (
+    "the query would run repeatedly, with one and with several clients, and be rolled back each time: its "
+    "locks are held until then; dead rows, WAL and consumed transaction IDs remain"
 )
-_OF_CLIENTS = (
-    "pgbench's tables would be loaded into databases of their own, which are dropped at the end, and worked "
-    "on by more and more clients"
+_CLIENTS_LOAD = (
+    "pgbench's tables would be loaded into separate databases, which are dropped at the end; an increasing "
+    "number of clients would use them"
 )
 
 
@@ -91,18 +91,18 @@ _OF_CLIENTS = (
     "factors",
     multiple=True,
     metavar="SETTING=A,B",
-    help="Vary this setting instead of the study's own; repeatable.",
+    help="Vary this setting instead of the study's; repeatable.",
 )
 @click.option(
     "--accept",
     is_flag=True,
-    help="With several servers: accept that they are built differently; the differences are still listed.",
+    help="With several servers: accept different builds; the differences are still listed.",
 )
 @click.option(
     "--dsn",
     metavar="DSN",
-    help="parallel-degree: measure the query given by --query on a running server of this host. clients: "
-    "measure a running server from here, wherever it is.",
+    help="parallel-degree: measure the query of --query on a running server on this host. clients: measure a "
+    "running server on any host from here.",
 )
 @click.option("--allow-load", is_flag=True, help="With --dsn: allow load on that server.")
 @workload_option
@@ -122,29 +122,30 @@ def command(
 ) -> None:
     """Run a bundled study by name, or an experiment file.
 
-    Variants may set the kernel files that levers set. Others need --allow-file on the command
-    line. Settings that name places or programs are refused.
+    Variants may set the kernel files that levers set. Other kernel files need --allow-file on the command
+    line. Settings that name paths or programs are refused.
 
-    The Insert Benchmark runs in passes of all its steps, one variant after the other in random order: there,
-    --blocks is the number of passes [default: 5], and --clients are those of the preset unless given.
+    The Insert Benchmark runs in passes: each pass runs all steps of one variant, with the variants in random
+    order. --blocks is the number of passes [default: 5]; --clients defaults to the preset's number.
 
-    tpch (TPC-H-like; no TPC-H result) runs in passes as well: --scale is that of its data [default: 0.1],
-    --clients the number of streams in its throughput run [default: 2, more from scale 10 on]. With --factor
-    max_parallel_workers_per_gather=0,1,2,4 it shows the best degree of each query.
+    tpch (TPC-H-like; not a TPC-H result) also runs in passes. --scale is the scale of its data [default:
+    0.1]; --clients is the number of streams in its throughput run [default: 2, more from scale 10 on]. With
+    --factor max_parallel_workers_per_gather=0,1,2,4 it shows the best degree of each query.
 
-    huge-pages needs root: it reserves pages, and gives them back. It measures several database sizes, each
-    with several numbers of clients, as far as --budget [default: 45m] allows; --clients sets a single number.
+    huge-pages needs root: it reserves pages, and releases them at the end. It measures several database
+    sizes, each with several numbers of clients, within --budget [default: 45m]; --clients sets a single
+    number.
 
-    parallel-degree runs its queries with one client, and with as many as there are CPUs, or --clients;
-    --workload chooses among count, bitand, aggregate, hash-join, sort, append, partition-wise and
-    create-index. With --dsn, --query and --allow-load a query is measured on a running server, on its own
-    data, in sessions that only read. A query that writes needs --writes.
+    parallel-degree runs its queries with one client, and with one client per CPU, or with --clients;
+    --workload selects among count, bitand, aggregate, hash-join, sort, append, partition-wise and
+    create-index. With --dsn, --query and --allow-load a query is measured on a running server and its own
+    data, in read-only sessions. A query that writes needs --writes.
 
-    clients with --dsn and --allow-load measures a running server from this host, in databases of its own that
-    are dropped at the end. From another host, the client takes no CPU time from the server.
+    clients with --dsn and --allow-load measures a running server from this host, in separate databases that
+    are dropped at the end. On another host, the client takes no CPU time from the server.
 
     loop measures 1, 2, 3, 4, 6, 8, … clients, up to --clients; --workload pgbench-aggregate sums up rows. It
-    compiles functions, in pgdyno's own directory: that needs a C compiler and the server's headers.
+    compiles functions in pgdyno's own directory: this needs a C compiler and the server's headers.
     """
     from pgdyno.studies.run import listing
 
@@ -154,30 +155,30 @@ def command(
     if study is None:
         raise UsageError("no study was named", hint="see pgdyno run --list, or name an experiment file")
     given = taken_out(options)
-    asked = Measuring(**options)
-    _require_place_of_load(asked, load_from, dsn, is_allowed=allow_load)
+    measuring = Measuring(**options)
+    _require_place_of_load(measuring, load_from, dsn, is_allowed=allow_load)
     if dsn is not None:
-        _run_on_server(study, asked, given, dsn, is_allowed=allow_load, is_json=is_json)
+        _run_on_server(study, measuring, given, dsn, is_allowed=allow_load, is_json=is_json)
         return
     completed = partial(_completed, load_from=load_from, accept=accept)
     if _is_file(Path(study)):
         refuse_all_but((), given, "an experiment file")
-        _run_file(Path(study), asked, completed, is_json=is_json)
+        _run_file(Path(study), measuring, completed, is_json=is_json)
     else:
         varied = _parse_factors(factors, accept=accept)
-        _run_bundled(study, asked, given, varied, completed, is_json=is_json)
+        _run_bundled(study, measuring, given, varied, completed, is_json=is_json)
 
 
 def _require_place_of_load(
-    asked: Measuring, load_from: LoadSource | None, dsn: str | None, *, is_allowed: bool
+    measuring: Measuring, load_from: LoadSource | None, dsn: str | None, *, is_allowed: bool
 ) -> None:
-    """Raise UsageError for options that contradict each other about where load comes from or goes."""
+    """Raise UsageError for options that conflict about the source or target of the load."""
     if is_allowed and dsn is None:
         raise UsageError(
-            "--allow-load concerns a running server, and none was named", hint="name it with --dsn"
+            "--allow-load requires a running server, and none was named", hint="name it with --dsn"
         )
     if load_from is not None:
-        refuse_beside_cell({"--dsn": dsn, "--isolate or --no-isolate": asked.isolate is not None})
+        refuse_with_cell({"--dsn": dsn, "--isolate or --no-isolate": measuring.isolate is not None})
 
 
 def _completed(conditions: Conditions, *, load_from: LoadSource | None, accept: bool) -> Conditions:
@@ -191,7 +192,7 @@ def _is_file(path: Path) -> bool:
 
 def _run_bundled(
     study: str,
-    asked: Measuring,
+    measuring: Measuring,
     given: Mapping[str, tuple[str, ...]],
     varied: Mapping[str, Sequence[str]],
     completed: Callable[[Conditions], Conditions],
@@ -203,22 +204,22 @@ def _run_bundled(
 
     bundled = find_study(study, given)
     refuse_all_but(_own_options(bundled), given, f"the study {study}")
-    asked = asked.or_budget(bundled.budget_s)
-    chosen = asked.workloads if bundled.loads or bundled.takes_workloads else ()
+    measuring = measuring.or_budget(bundled.budget_s)
+    chosen = measuring.workloads if bundled.loads or bundled.takes_workloads else ()
     if chosen:
-        asked = replace(asked, workloads=())
-    sizing = sized(bundled, replace(_sizing(given, asked, varied), chosen=chosen))
+        measuring = replace(measuring, workloads=())
+    sizing = sized(bundled, replace(_sizing(given, measuring, varied), chosen=chosen))
     if bundled.takes_scale:
-        asked = replace(asked, scale=None)  # which is of the study's own data
+        measuring = replace(measuring, scale=None)  # it applies to the study's own data
     own = None if bundled.workloads is None else bundled.workloads(sizing)
-    asked = asked if own else asked.or_workloads(bundled.measures, bundled.generator)
+    measuring = measuring if own else measuring.or_workloads(bundled.measures, bundled.generator)
 
     deliver(
         lambda progress: run_bundled(
-            study, completed(asked.conditions(bundled.design, own)), varied, progress, sizing
+            study, completed(measuring.conditions(bundled.design, own)), varied, progress, sizing
         ),
         is_json=is_json,
-        is_gate=asked.gate,
+        is_gate=measuring.gate,
     )
 
 
@@ -227,16 +228,16 @@ def _own_options(bundled: BundledStudy) -> frozenset[str]:
 
 
 def _sizing(
-    given: Mapping[str, tuple[str, ...]], asked: Measuring, varied: Mapping[str, Sequence[str]]
+    given: Mapping[str, tuple[str, ...]], measuring: Measuring, varied: Mapping[str, Sequence[str]]
 ) -> Sizing:
     from pgdyno.measure.bundled_study import Sizing
 
     return Sizing(
         given,
-        clients=_clients(asked),
+        clients=_clients(measuring),
         max_wal_sizes=_wal_sizes(varied),
-        budget_s=asked.budget_s,
-        scale=asked.scale,
+        budget_s=measuring.budget_s,
+        scale=measuring.scale,
     )
 
 
@@ -246,14 +247,14 @@ def _wal_sizes(factors: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 def _run_on_server(
     study: str,
-    asked: Measuring,
+    measuring: Measuring,
     given: Mapping[str, tuple[str, ...]],
     dsn: str,
     *,
     is_allowed: bool,
     is_json: bool,
 ) -> None:
-    """Measure on an attached server. Raises: UsageError, PermissionNotGivenError."""
+    """Measure on a running server. Raises: UsageError, PermissionNotGivenError."""
     from pgdyno.cli.results import deliver
     from pgdyno.measure.conditions import Conditions
     from pgdyno.studies.attached import measure_clients_of, measure_degree_of
@@ -261,36 +262,38 @@ def _run_on_server(
     from pgdyno.studies.run import find_study, sized
 
     if _is_file(Path(study)):
-        raise UsageError("an experiment file measures servers of pgdyno's own", hint="leave out --dsn")
+        raise UsageError("an experiment file measures only scratch servers", hint="leave out --dsn")
     bundled = find_study(study)
     if not bundled.takes_server:
-        raise UsageError(f"the study {study} measures its own servers", hint="leave out --dsn")
+        raise UsageError(f"the study {study} measures only scratch servers", hint="leave out --dsn")
     refuse_all_but(_own_options(bundled), given, f"the study {study}")
     _refuse_what_a_server_decides(bundled, given)
     if bundled.takes(QUERY) and QUERY.name not in given:
-        raise UsageError("--dsn is about a query of yours", hint="name it with --query")
-    asked = asked.or_budget(bundled.budget_s)
-    sizing = sized(bundled, _sizing(given, asked, {}))
+        raise UsageError("--dsn requires a query", hint="give it with --query")
+    measuring = measuring.or_budget(bundled.budget_s)
+    sizing = sized(bundled, _sizing(given, measuring, {}))
     if not is_allowed:
         raise PermissionNotGivenError(
-            "measuring puts load on the server, which was not allowed",
-            detail=_what_it_means(is_query=bundled.takes(QUERY), may_write=sizing.of(WRITES)),
+            "the measurement puts load on the server, and load was not allowed",
+            detail=_load_text(is_query=bundled.takes(QUERY), may_write=sizing.of(WRITES)),
             hint="add --allow-load",
         )
-    conditions = Conditions(None, {}, asked.design(bundled.design), asked.budget_s)
+    conditions = Conditions(None, {}, measuring.design(bundled.design), measuring.budget_s)
     measure = measure_degree_of if bundled.takes(QUERY) else measure_clients_of
-    deliver(lambda progress: measure(dsn, sizing, conditions, progress), is_json=is_json, is_gate=asked.gate)
+    deliver(
+        lambda progress: measure(dsn, sizing, conditions, progress), is_json=is_json, is_gate=measuring.gate
+    )
 
 
-def _what_it_means(*, is_query: bool, may_write: bool) -> str:
+def _load_text(*, is_query: bool, may_write: bool) -> str:
     if not is_query:
-        return _OF_CLIENTS
-    return _OF_A_WRITER if may_write else _OF_A_QUERY
+        return _CLIENTS_LOAD
+    return _WRITING_LOAD if may_write else _QUERY_LOAD
 
 
 def _refuse_what_a_server_decides(bundled: BundledStudy, given: Mapping[str, tuple[str, ...]]) -> None:
-    """Raise UsageError for options that a running server, or its data, have no place for."""
-    refused = [option for name, option in _OF_SERVERS_OF_OUR_OWN.items() if _is_given(name)]
+    """Raise UsageError for options that apply only to scratch servers or their data."""
+    refused = [option for name, option in _OF_SCRATCH_SERVERS.items() if _is_given(name)]
     refused += [
         f"--{option.name}" for option in bundled.options if option.is_of_own_servers and option.name in given
     ]
@@ -302,7 +305,7 @@ def _refuse_what_a_server_decides(bundled: BundledStudy, given: Mapping[str, tup
 
 def _run_file(
     path: Path,
-    asked: Measuring,
+    measuring: Measuring,
     completed: Callable[[Conditions], Conditions],
     *,
     is_json: bool,
@@ -311,29 +314,29 @@ def _run_file(
     from pgdyno.studies.run import run_file
 
     _refuse_what_the_file_decides()
-    conditions = completed(asked.file_conditions())
+    conditions = completed(measuring.file_conditions())
     deliver(
-        lambda progress: run_file(path, conditions, asked.whole_scale, progress),
+        lambda progress: run_file(path, conditions, measuring.whole_scale, progress),
         is_json=is_json,
-        is_gate=asked.gate,
+        is_gate=measuring.gate,
     )
 
 
 def _refuse_what_the_file_decides() -> None:
-    """Raise UsageError for options that would otherwise be ignored: a file holds its own design."""
+    """Raise UsageError for options that would otherwise be ignored: the file contains the design."""
     from pgdyno.store.experiment_file import DESIGN_KEYS
 
     context = click.get_current_context()
     given = [
         name
         for name in context.params
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and name in _THE_FILES
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and name in _SET_BY_FILE
     ]
     if given:
-        options = ", ".join(sorted(_THE_FILES[name] for name in given))
+        options = ", ".join(sorted(_SET_BY_FILE[name] for name in given))
         raise UsageError(
-            f"an experiment file decides itself about {options}",
-            hint=f"a file has workloads = […], and under [design] {', '.join(DESIGN_KEYS)}",
+            f"an experiment file does not accept {options}",
+            hint=f"set workloads = […] in the file, and under [design] {', '.join(DESIGN_KEYS)}",
         )
 
 
@@ -345,9 +348,9 @@ def _print_list(studies: list[tuple[str, str]], *, is_json: bool) -> None:
         echo(f"{name:20} {title}")
 
 
-def _clients(asked: Measuring) -> int | None:
-    """Return --clients where it was given; a study may have a number of its own."""
-    return asked.clients if _is_given("clients") else None
+def _clients(measuring: Measuring) -> int | None:
+    """Return --clients; None if not given, since a study may have its own number."""
+    return measuring.clients if _is_given("clients") else None
 
 
 def _is_given(parameter: str) -> bool:
@@ -356,10 +359,10 @@ def _is_given(parameter: str) -> bool:
 
 
 def _parse_factors(texts: Sequence[str], *, accept: bool) -> dict[str, list[str]]:
-    """Return the values of every factor. Raises: UsageError; also for --accept without several servers."""
+    """Return each factor's values. Raises: UsageError, also for --accept without the factor server."""
     varied = dict(_parse_factor(text) for text in texts)
     if accept and "server" not in varied:
-        raise UsageError("--accept is about several servers", hint="name them with --factor server=A,B")
+        raise UsageError("--accept requires several servers", hint="name them with --factor server=A,B")
     return varied
 
 

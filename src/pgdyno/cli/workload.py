@@ -1,4 +1,4 @@
-"""``pgdyno workload``: a running server's own workload, captured, looked at, and replayed on a copy."""
+"""``pgdyno workload``: capture a running server's workload, inspect it, and replay it on a copy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgdyno.cli._workload_copy import copy
 from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
 from pgdyno.cli.quantities import duration
 
-if TYPE_CHECKING:  # imported late, so that --help stays fast
+if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.measure.replay import Replay
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
@@ -34,7 +34,7 @@ command.add_command(copy)
 def inspect(*, file: Path, is_json: bool) -> None:
     """Show the workload in FILE.
 
-    Its transactions, and the gaps in what is known of it.
+    The output lists its transactions and what is unknown about it.
     """
     from pgdyno.workload.workload_choice import read_workload
 
@@ -46,11 +46,11 @@ def inspect(*, file: Path, is_json: bool) -> None:
 def edit(*, file: Path) -> None:
     """Edit the workload in FILE with $VISUAL or $EDITOR.
 
-    It is checked before it replaces the former one.
+    The edited file is checked before it replaces the original.
     """
     from pgdyno.cli._workload_edit import edit_workload
 
-    echo(f"{file} was changed." if edit_workload(file) else f"{file} is as it was.")
+    echo(f"{file} was changed." if edit_workload(file) else f"{file} is unchanged.")
 
 
 @command.command(
@@ -61,11 +61,12 @@ def edit(*, file: Path) -> None:
 )
 @_FILE
 @click.option("--dsn", required=True, metavar="DSN", help="A copy of the database, on any server.")
-@click.option("--allow-load", is_flag=True, help="Load that server, and write to that database.")
+@click.option("--allow-load", is_flag=True, help="Allow load on that server, and writes to that database.")
 @click.option(
     "--is-copy",
     is_flag=True,
-    help="This is a copy, although it has the original's name and identifier, as after a base backup.",
+    help="Confirm that this is a copy although it has the original's name and system identifier, as after a "
+    "base backup.",
 )
 @click.option(
     "--for",
@@ -80,35 +81,35 @@ def edit(*, file: Path) -> None:
     "--clients",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Number of connections [default: as many as were at work; with --pauses as many as there were].",
+    help="Number of connections [default: the original's active sessions; with --pauses, all its sessions].",
 )
 @click.option(
     "--protocol",
     type=click.Choice(["simple", "extended", "prepared"]),
-    help="How statements are sent [default: as the file says].",
+    help="Protocol of the statements [default: the file's].",
 )
 @click.option(
     "--rate",
     "rate_tps",
     type=click.FloatRange(min=0, min_open=True),
     metavar="TPS",
-    help="Transactions per second that arrive, however long earlier ones take [default: each client begins "
-    "the next one at once].",
+    help="Arrival rate in transactions per second, independent of how long earlier ones take [default: each "
+    "client starts the next transaction immediately].",
 )
 @click.option(
     "--pace",
     type=click.FloatRange(min=0, min_open=True),
     metavar="K",
-    help="Transactions arrive K times as fast as they did in the original: 1 is as captured. With --pauses, "
-    "pauses are shorter by that factor instead.",
+    help="Arrival rate as a multiple of the original's: 1 is as captured. With --pauses, pauses are divided "
+    "by this factor instead.",
 )
 @click.option(
     "--pauses",
     "is_pausing",
     is_flag=True,
-    help="Sessions pause between transactions as those of the original did.",
+    help="Sessions pause between transactions like the original's sessions.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Of all random choices.")
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of random choices.")
 @json_option
 def replay(
     *,
@@ -127,11 +128,13 @@ def replay(
 ) -> None:
     """Replay the workload in FILE on a copy of its database.
 
-    The output says how like the original it was. Invariants in FILE are checked before the load and after it.
+    The output shows how similar the replay was to the original. Invariants in FILE are checked before and
+    after the load.
 
-    The copy is written to where the workload writes. It needs pg_stat_statements, which counts what the
-    replay does, as it did with the original. Connect as the application's role: statements, functions and
-    triggers run with its rights. Copies with foreign tables are refused, as they lead to other servers.
+    The replay writes to the copy wherever the workload writes. The copy needs pg_stat_statements to count
+    the replay's statements, as it counted the original's. Connect as the application's role: statements,
+    functions and triggers run with its privileges. Copies with foreign tables are refused, because these lead
+    to other servers.
     """
     from pgdyno.cli._server_options import warn_about_password
     from pgdyno.measure.replay import ReplayRequest, replay_pace
@@ -141,8 +144,8 @@ def replay(
     workload = read_workload(file)
     if not allow_load:
         raise RefusedError(
-            "a replay loads the server, and writes to the database where the workload does",
-            hint="add --allow-load if that is a copy that nobody needs",
+            "a replay puts load on the server, and writes to the database where the workload writes",
+            hint="add --allow-load if the database is an expendable copy",
         )
     paced = replay_pace(workload, clients, rate_tps, pace, is_pausing=is_pausing)
     warn_about_password(dsn)

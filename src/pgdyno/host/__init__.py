@@ -1,1 +1,1 @@
-"""The machine: its properties, processes, probes and files; nouns beside the rooms."""
+"""The machine: properties, processes, probes, tracing and files; the types are in this directory."""

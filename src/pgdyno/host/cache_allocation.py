@@ -1,8 +1,8 @@
-"""How a processor's caches are divided between groups of tasks, as the kernel shows it. Pure.
+"""How a processor's caches are divided between groups of tasks, according to the kernel. Pure.
 
-The kernel's file system resctrl has a directory for each group; its top directory is the group of all tasks
-that are in no other. A mask has a bit for each part of a cache, which is a way of it on most processors: a
-task fills only the parts of its group, and finds what it looks for in all of them.
+The kernel's resctrl file system has a directory for each group. Its top directory is the default group, which
+holds all tasks in no other group. A mask has one bit per part of a cache; on most processors a part is a way.
+A task fills only the parts of its group, but hits in all of them.
 
 Source: Linux, Documentation/filesystems/resctrl.rst.
 """
@@ -15,21 +15,21 @@ from dataclasses import dataclass, field
 
 RESCTRL = "/sys/fs/resctrl"
 GROUP = f"{RESCTRL}/pgdyno"
-"""The group that pgdyno makes, and the only one that it removes."""
+"""The group that pgdyno makes. It removes no other."""
 SCHEMATA = "/schemata"
 OF_GROUP, OF_OTHERS = GROUP + SCHEMATA, RESCTRL + SCHEMATA
-"""Keys of changes: the parts of the caches that our group has, and those of all tasks in no group."""
+"""Keys of changes: the cache parts of pgdyno's group and of the default group."""
 
 WITH_CDP, WITHOUT_CDP = "cdp", "without cdp"
-"""Values of the change that mounts the file system: whether code and data are told apart."""
+"""Values of the change that mounts the file system: with or without code and data prioritization."""
 LAST_LEVEL = frozenset({"L3", "L3CODE", "L3DATA"})
-"""The caches that pgdyno divides; the others are left as they are."""
+"""The caches that pgdyno divides; it leaves the others unchanged."""
 NO_GROUPS = frozenset({"info", "mon_groups", "mon_data"})
-"""Directories beside those of groups."""
+"""Directories that are not groups."""
 MONITORING = "mon_groups"
-"""A directory's directory of groups that measure, and divide nothing."""
+"""A group's directory of monitoring groups, which measure and divide nothing."""
 TECHNOLOGIES = ("cat_l3", "cdp_l3", "cat_l2", "cdp_l2")
-"""Features of x86 processors, as /proc/cpuinfo names them. Arm's MPAM has none there."""
+"""Flags of x86 processors in /proc/cpuinfo. Arm's MPAM has no flag there."""
 
 _OF = " for "
 _CACHES = re.compile(r"L[23](CODE|DATA)?")
@@ -37,29 +37,32 @@ _CACHES = re.compile(r"L[23](CODE|DATA)?")
 
 @dataclass(frozen=True)
 class ControlledCache:
-    """A cache that can be divided: L3, or L3CODE and L3DATA where code and data are told apart."""
+    """A cache that can be divided: L3, or L3CODE and L3DATA with code and data prioritization."""
 
     groups_at_most: int  # num_closids
-    mask: int  # all of its parts
-    least_parts: int  # how many neighbouring parts a group has at least
-    shared_parts: int  # those that devices fill as well
+    mask: int  # cbm_mask: all parts
+    least_parts: int  # min_cbm_bits: the least number of contiguous parts of a group
+    shared_parts: int  # shareable_bits: parts that devices fill as well
 
     @property
     def parts(self) -> int:
-        """The number of its parts."""
+        """Number of parts."""
         return self.mask.bit_count()
 
     def low_end(self, count: int) -> int:
-        """Return its first parts."""
+        """Return the mask of the lowest ``count`` parts."""
         first = self.mask & -self.mask
         return (first << count) - first
 
     def high_end(self, count: int) -> int:
-        """Return its last parts."""
+        """Return the mask of the highest ``count`` parts."""
         return self.mask & ~((1 << (self.mask.bit_length() - count)) - 1)
 
     def end_without_devices(self, count: int) -> int | None:
-        """Return parts at one end that no device fills, so that the others are neighbours too; None: none."""
+        """Return ``count`` parts at one end that no device fills; None if neither end has them.
+
+        Parts at an end leave the others contiguous too.
+        """
         is_room = count + self.least_parts <= self.parts
         ends = (self.low_end(count), self.high_end(count))
         return next((end for end in ends if is_room and not end & self.shared_parts), None)
@@ -67,11 +70,11 @@ class ControlledCache:
 
 @dataclass(frozen=True)
 class CacheAllocation:
-    """The kernel's division; nothing but ``is_mounted`` while the file system is not mounted.
+    """The kernel's division of the caches. While resctrl is not mounted, only ``is_mounted`` is set.
 
-    ``groups`` are all that were made, those that only measure as "mon_groups/name". ``schemata`` has the
-    division by group, in our notation: "" is the group of all tasks in no other; a group that is set up for
-    pseudo-locking has none. ``occupied`` are the groups that have tasks.
+    ``groups`` are all groups that were made; monitoring groups appear as "mon_groups/name". ``schemata`` has
+    the division by group, in pgdyno's notation: "" is the default group; a group being set up for
+    pseudo-locking has no entry. ``occupied`` are the groups with tasks.
     """
 
     is_mounted: bool
@@ -83,13 +86,16 @@ class CacheAllocation:
 
 @dataclass(frozen=True)
 class Division:
-    """Parts of caches for a group: cache → number of the cache → mask; and whose processes are in it."""
+    """A group's parts of caches: cache → cache id → mask.
+
+    The group holds the processes of the server on ``data_directory``; None: not stated.
+    """
 
     masks: Mapping[str, Mapping[int, int]]
     data_directory: str | None = None
 
     def __str__(self) -> str:
-        """Return the notation that plans, receipts and people see, on one line."""
+        """Return the one-line notation in plans, receipts and reports."""
         parts = " ".join(self.lines)
         return parts if self.data_directory is None else f"{parts}{_OF}{self.data_directory}"
 
@@ -103,7 +109,7 @@ class Division:
 
 
 def division_of(text: str) -> Division | None:
-    """Read our notation, or a schemata file, of which bandwidths are left out; None if it is neither."""
+    """Parse pgdyno's notation or a schemata file, without bandwidths; None if it is neither."""
     parts, _, directory = text.partition(_OF)
     masks: dict[str, dict[int, int]] = {}
     for line in re.sub(r"([:;=])\s+", r"\1", parts).split():
@@ -119,7 +125,7 @@ def division_of(text: str) -> Division | None:
 
 
 def is_divided_so(wanted: str, effective: str) -> bool:
-    """Whether the caches that ``wanted`` names are divided so; the processes in the group may be others."""
+    """Whether the caches in ``wanted`` are divided accordingly; the group's processes are not compared."""
     first, second = division_of(wanted), division_of(effective)
     if first is None or second is None:
         return wanted == effective
@@ -127,7 +133,7 @@ def is_divided_so(wanted: str, effective: str) -> bool:
 
 
 def is_same_division(one: str, other: str) -> bool:
-    """Whether two texts divide the caches that both name alike, and name one in common."""
+    """Whether two texts have a cache in common, and divide all common caches alike."""
     first, second = division_of(one), division_of(other)
     if first is None or second is None:
         return one == other

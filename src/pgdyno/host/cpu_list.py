@@ -13,7 +13,7 @@ _MOST_CPUS = 1 << 16  # eight times the kernel's largest NR_CPUS; keeps a damage
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...] | None:
-    """Return the CPUs in order, none for an empty text; None if it is not such a list."""
+    """Return the CPUs in order, () for an empty text; None if ``text`` is not a CPU list."""
     found: set[int] = set()
     for part in text.split(",") if text else ():
         match = _RANGE.match(part.strip())

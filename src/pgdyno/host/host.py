@@ -1,4 +1,4 @@
-"""Facts about a host; each is a value with its source, or the reason why it is unknown."""
+"""Facts about a host; each has a source and a value, or the reason why the value is unknown."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Cpu:
 
     model: Fact[str]
     architecture: Fact[str]
-    isa_features: Fact[tuple[str, ...]]  # as the kernel names them: avx512f, lse → "atomics", spe, …
+    isa_features: Fact[tuple[str, ...]]  # the kernel's names: avx512f, lse → "atomics", spe, …
     logical_count: Fact[int]
     core_count: Fact[int]
     socket_count: Fact[int]
@@ -73,8 +73,8 @@ class Cpu:
     virtualisation: Fact[str]  # of the postmaster when known: "none", "kvm", "container:docker on kvm", …
     clocksource: Fact[str]
     governor: Fact[str] = _NOT_INSPECTED  # frequency scaling policy
-    frequency_mhz: Fact[float] = _NOT_INSPECTED  # the highest; the nominal one where nothing scales it
-    mitigations: Fact[dict[str, str]] = _NOT_INSPECTED  # vulnerability → the kernel's answer
+    frequency_mhz: Fact[float] = _NOT_INSPECTED  # the maximum; without frequency scaling, the nominal one
+    mitigations: Fact[dict[str, str]] = _NOT_INSPECTED  # vulnerability → status reported by the kernel
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,12 @@ class Memory:
     page_bytes: Fact[int]
     huge_pages: Fact[dict[int, HugePagePool]]  # key: page size in bytes
     transparent_huge_pages: Fact[str]  # the bracketed choice: always, madvise, never
-    huge_page_bytes: Fact[int] = _NOT_INSPECTED  # the default size, which PostgreSQL takes unless told
+    huge_page_bytes: Fact[int] = _NOT_INSPECTED  # the default size, used unless huge_page_size is set
 
 
 @dataclass(frozen=True)
 class HugePagePool:
-    """One pool of explicit huge pages; counts of pages."""
+    """Page counts of one pool of explicit huge pages."""
 
     total: int
     free: int
@@ -101,17 +101,17 @@ class HugePagePool:
 
 @dataclass(frozen=True)
 class Limits:
-    """Effective limits of this process or the postmaster: the smallest over host and cgroups."""
+    """Effective limits of this process or the postmaster: the minimum over host and cgroups."""
 
     cgroup_version: Fact[str]  # "v1", "v2", "hybrid", "none"
-    memory_bytes: Fact[int]  # hard limit; the host's memory when no ancestor limits
-    memory_high_bytes: Fact[int]  # cgroup v2 throttling limit; the hard limit when unset
+    memory_bytes: Fact[int]  # hard limit; the host's memory if no group limits it
+    memory_high_bytes: Fact[int]  # cgroup v2 throttling limit; the hard limit if unset
     cpu_count: Fact[float]  # min(cpuset, quota/period, online CPUs)
     cpuset: Fact[tuple[int, ...]]
     pids_max: Fact[int]
-    hugetlb_bytes: Fact[dict[int, int]]  # by page size; the host's memory when no ancestor limits
+    hugetlb_bytes: Fact[dict[int, int]]  # by page size; the host's memory if no group limits it
     shm_bytes: Fact[int]  # size of /dev/shm
-    rlimits: Fact[dict[str, str]]  # soft limits by the kernel's names, of the postmaster when known
+    rlimits: Fact[dict[str, str]]  # soft limits by the kernel's names, of the postmaster if known
     seccomp: Fact[str] = _NOT_INSPECTED  # "disabled", "strict", "filter"
 
 
@@ -128,14 +128,14 @@ class BlockDevice:
 
 @dataclass(frozen=True)
 class Mount:
-    """A mounted file system that matters: the data directory's and the WAL's, else the root's."""
+    """The mounted file system of the data directory or the WAL; if they are unknown, of the root."""
 
     target: str
     device: str
     filesystem: str
     options: tuple[str, ...]
     available_bytes: Fact[int] = _NOT_INSPECTED  # for unprivileged users
-    disk: Fact[str] = _NOT_INSPECTED  # the BlockDevice below, by name; dm-0 for a logical volume
+    disk: Fact[str] = _NOT_INSPECTED  # name of the underlying BlockDevice; dm-0 for a logical volume
 
 
 @dataclass(frozen=True)
@@ -151,20 +151,20 @@ class Nic:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Operating system."""
+    """Kernel and distribution."""
 
     release: Fact[str]
     distribution: Fact[str]
     sysctls: dict[str, Fact[str]]  # key → value, e.g. vm.dirty_bytes
-    profile_options: Fact[tuple[str, ...]] = _NOT_INSPECTED  # by which a profile can take part in its build
+    profile_options: Fact[tuple[str, ...]] = _NOT_INSPECTED  # build options for profile-guided optimization
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A program that sets values of the running kernel by itself.
+    """A program that sets values of the running kernel on its own.
 
-    ``does`` is what was seen of it: "is active with profile balanced"; ``files`` are paths with ``*`` for
-    anything; ``instead`` is what people can do.
+    ``does`` is its observed state: "is active with profile balanced". ``files`` are path patterns with ``*``.
+    ``instead`` is advice for the user.
     """
 
     name: str
@@ -173,13 +173,13 @@ class Owner:
     instead: str
 
     def sets(self, path: str) -> bool:
-        """Whether it sets this file, or files of this pattern."""
+        """Whether it sets this file, or the files of this pattern."""
         return any(fnmatchcase(path, pattern) for pattern in self.files)
 
     @property
     def warning(self) -> str:
-        """Why nobody should write behind it."""
-        return f"{self.name} {self.does}, and would set its own values again"
+        """Reason not to write the same files."""
+        return f"{self.name} {self.does}, and would restore its own values"
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class Host:
     block_devices: Fact[tuple[BlockDevice, ...]]
     mounts: Fact[tuple[Mount, ...]]
     nics: Fact[tuple[Nic, ...]]
-    owners: Fact[tuple[Owner, ...]] = _NOT_INSPECTED  # who sets values of the kernel besides us
+    owners: Fact[tuple[Owner, ...]] = _NOT_INSPECTED  # other programs that set values of the kernel
     cache_allocation: Fact[CacheAllocation] = _NOT_INSPECTED  # how the processor's caches are divided
     kernel_files: Mapping[str, Fact[str]] = field(default_factory=dict)
-    """First lines of the files in /proc and /sys that were asked for, by path."""
+    """First lines of the requested files in /proc and /sys, by path."""

@@ -1,4 +1,4 @@
-"""Whether a server can read and write through io_uring, and if not, why."""
+"""Obstacles to reading and writing through io_uring."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class IoUringCause(StrEnum):
     """Obstacles to ``io_method=io_uring``."""
 
     NOT_COMPILED_IN = "not compiled in"
-    FORBIDDEN = "forbidden by the kernel"  # sysctl, seccomp, a security module, or it has no io_uring
+    FORBIDDEN = "forbidden by the kernel"  # by sysctl, seccomp or a security module; or without io_uring
     MEMLOCK = "too little memory may be locked"
     OPEN_FILES = "too few files may be opened"
     UNCLEAR = "the server does not accept it"
@@ -18,7 +18,7 @@ class IoUringCause(StrEnum):
 
 @dataclass(frozen=True)
 class IoUringObstacle:
-    """The reason why a server cannot use io_uring here, with the server's or kernel's message."""
+    """Reason why a server cannot use io_uring here, with the server's or kernel's message as evidence."""
 
     cause: IoUringCause
     evidence: str

@@ -1,7 +1,7 @@
-"""Files of the kernel that show a value and accept another: /proc/sys, /sys, /proc/irq. Pure.
+"""Kernel files with a value that can be read and written: /proc/sys, /sys, /proc/irq. Pure.
 
-A file is named by its path on the host, ``/proc/sys/vm/swappiness``; people see a sysctl by the name that
-sysctl(8) gives it. Values are compared as the kernel writes them, which is not always as they were written.
+A file is identified by its path on the host, ``/proc/sys/vm/swappiness``; messages show a sysctl under its
+name in sysctl(8). Values are compared in the kernel's format, which may differ from the text written.
 
 Source: Linux, Documentation/admin-guide/sysctl/, Documentation/ABI/, sysctl(8).
 """
@@ -12,7 +12,7 @@ import re
 
 SYSCTL_ROOT = "/proc/sys/"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-"""Changes from boot to boot: what was written into the kernel before is gone then."""
+"""Differs after each boot: a changed value means that earlier changes to the kernel are lost."""
 COUPLED = {
     f"{SYSCTL_ROOT}vm/{one}": f"{SYSCTL_ROOT}vm/{other}"
     for pair in (
@@ -22,7 +22,7 @@ COUPLED = {
     )
     for one, other in (pair, pair[::-1])
 }
-"""Two ways to say one thing: writing one sets the other to 0, which means that it does not count."""
+"""Alternatives for one setting: writing one sets the other to 0, which disables it."""
 _SCHEDULER = "/queue/scheduler"
 _HUGE_PAGES = ("/transparent_hugepage/enabled", "/transparent_hugepage/shmem_enabled")
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
@@ -31,15 +31,15 @@ _IS_MASK = re.compile(r"(_cpus|/smp_affinity)$")
 
 
 def sysctl_path(name: str) -> str:
-    """Return where a sysctl lies: ``vm.swappiness`` → ``/proc/sys/vm/swappiness``."""
+    """Return a sysctl's path: ``vm.swappiness`` → ``/proc/sys/vm/swappiness``."""
     return SYSCTL_ROOT + name.replace(".", "/")
 
 
-def set_anew_by(path: str) -> tuple[str, ...]:
-    """Return the files, as patterns, that the kernel sets to values of its own when ``path`` is written.
+def reset_by(path: str) -> tuple[str, ...]:
+    """Return patterns of the files that the kernel resets when ``path`` is written.
 
-    An I/O scheduler comes with a depth of the queue and tunables of its own; what they were before is gone.
-    Transparent huge pages come with more memory that is kept free, to make such pages of.
+    Switching the I/O scheduler resets the queue depth and the scheduler's tunables; the old values are lost.
+    Enabling transparent huge pages raises vm.min_free_kbytes, to keep memory free for such pages.
     """
     if path.endswith(_HUGE_PAGES):
         return (f"{SYSCTL_ROOT}vm/min_free_kbytes",)
@@ -50,14 +50,14 @@ def set_anew_by(path: str) -> tuple[str, ...]:
 
 
 def display_name(path: str) -> str:
-    """Return a sysctl's name; for other files, the path."""
+    """Return a sysctl's name; for other files, return the path."""
     return path.removeprefix(SYSCTL_ROOT).replace("/", ".") if path.startswith(SYSCTL_ROOT) else path
 
 
 def value_in(text: str) -> str:
-    """Return the value in a file's first line: the choice in brackets where there are several.
+    """Return the value in a file's first line; of several choices, the one in brackets.
 
-    Columns are parted by one space, however the kernel parts them.
+    Columns are separated by one space, whatever the kernel's separator.
     """
     line = text.partition("\n")[0]
     choice = _CHOICE.search(line)
@@ -65,13 +65,13 @@ def value_in(text: str) -> str:
 
 
 def choices_in(text: str) -> tuple[str, ...]:
-    """Return the choices in a file: ``none [mq-deadline]`` → none, mq-deadline; empty if none."""
+    """Return a file's choices: ``none [mq-deadline]`` → none, mq-deadline; empty without brackets."""
     line = text.partition("\n")[0]
     return tuple(word.strip("[]") for word in line.split()) if _CHOICE.search(line) else ()
 
 
 def is_same(path: str, one: str, other: str) -> bool:
-    """Whether two values of a file mean the same: masks of CPUs may have leading zeros."""
+    """Whether two values of a file are equivalent: CPU masks may differ in leading zeros."""
     one, other = " ".join(one.split()), " ".join(other.split())
     if one == other:
         return True

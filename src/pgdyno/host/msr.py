@@ -1,7 +1,7 @@
-"""Registers of x86 processors that disable prefetchers, and the names of their changes. Pure.
+"""x86 model-specific registers that disable prefetchers, and the keys of their changes. Pure.
 
-A key names the CPU's device and the register, ``/dev/cpu/3/msr:0x1a4``; a value is hexadecimal, ``0xf``.
-The threads of a core share these registers.
+A key has the CPU's device and the register's number, ``/dev/cpu/3/msr:0x1a4``; a value is hexadecimal,
+``0xf``. The threads of a core share these registers.
 
 Source: Intel, "Disclosure of Hardware Prefetcher Control on Some Intel Processors" (0x1A4); AMD, Processor
 Programming Reference, MSRC000_0108 [Prefetch Control]; Linux, msr(4).
@@ -20,7 +20,7 @@ PREFETCHERS: Mapping[int, Mapping[int, str]] = MappingProxyType(
         0xC0000108: {0: "L1 stream", 1: "L1 stride", 2: "L1 region", 3: "L2 stream", 5: "L2 up/down"},
     }
 )
-"""All registers that may be changed: number → bit → the prefetcher that is off while the bit is set."""
+"""All registers that pgdyno may change: number → bit → prefetcher, which is off while the bit is set."""
 
 _KEY = re.compile(r"/dev/cpu/([0-9]{1,6})/msr:(0x[0-9a-f]{1,8})")
 
@@ -34,25 +34,25 @@ class Register:
 
     @property
     def key(self) -> str:
-        """The one way to write its key: without leading zeros."""
+        """Canonical key, without leading zeros."""
         return f"{self.device}:{self.number:#x}"
 
     @property
     def device(self) -> str:
-        """The file in which the register lies at the offset of its number."""
+        """Device file with the register at the offset equal to its number."""
         return f"/dev/cpu/{self.cpu}/msr"
 
     @property
     def changeable_bits(self) -> int:
-        """The bits that turn prefetchers off, as a mask; 0 for a register that may not be changed."""
+        """Mask of the bits that turn prefetchers off; 0 for a register that may not be changed."""
         return sum(1 << bit for bit in PREFETCHERS.get(self.number, {}))
 
     def turned_off(self, value: int) -> tuple[str, ...]:
-        """Return the prefetchers that are off while the register has this value."""
+        """Return the prefetchers that are off when the register has this value."""
         return tuple(name for bit, name in PREFETCHERS.get(self.number, {}).items() if value >> bit & 1)
 
 
 def register_of(key: str) -> Register | None:
-    """Return the register that a key names; None if it is a file's path."""
+    """Return the register that a key names; None if the key is a file's path."""
     match = _KEY.fullmatch(key)
     return None if match is None else Register(int(match[1]), int(match[2], 16))

@@ -1,18 +1,18 @@
-"""The account that ``pgdyno setup --account`` makes for servers under test, load generators and builds.
+"""The account that ``pgdyno setup --account`` creates for servers under test, load generators and builds.
 
-It is known by its comment. An ordinary user who has the same name cannot give himself that comment where
-login.defs says so (CHFN_RESTRICT), as it does on Debian and RHEL.
+It is recognized by its comment. An ordinary user of the same name cannot set that comment if CHFN_RESTRICT in
+login.defs forbids it, as on Debian and RHEL.
 """
 
 from __future__ import annotations
 
 NAME = "pgdyno"
 KEY = f"account {NAME}"
-"""Key of the change that makes it."""
+"""Key of the change that creates the account."""
 COMMENT = "servers and builds of pgdyno"
 HOME, SHELL = "/nonexistent", "/usr/sbin/nologin"
 WANTED = f"system account, home {HOME}, shell {SHELL}"
-"""Value of the change that makes it."""
+"""Value of the change that creates the account."""
 
 MAKING = (
     "useradd", "--system", "--user-group", "--no-create-home", "--home-dir", HOME, "--shell", SHELL,
@@ -22,7 +22,7 @@ REMOVING = ("userdel", NAME)
 REMOVING_GROUP = ("groupdel", NAME)
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where root, and programs of another account, look for programs: secure_path of Debian's sudoers file."""
+"""PATH of root and of programs run as another account: secure_path in Debian's sudoers file."""
 
 MEASURING_LOCK = "measuring.lock"
-"""File of a workspace that is locked while servers or builds run there."""
+"""File in a workspace that is locked while servers or builds run there."""

@@ -1,4 +1,4 @@
-"""Costs of a host's basic operations, measured for a moment."""
+"""Costs of a host's basic operations, measured briefly."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ LZ4 = "lz4"
 
 @dataclass(frozen=True)
 class PageCompression:
-    """Sampled pages without the hole in their middle, which no full-page image contains.
+    """Sampled pages without the hole in their middle, which full-page images leave out.
 
-    Units: bytes and microseconds are means per page; ``write_ns`` per byte that is written and flushed in
-    sequence.
+    Units: bytes and microseconds are means per page; ``write_ns`` is per byte written sequentially and
+    flushed.
     """
 
     pages: int
@@ -30,15 +30,15 @@ class PageCompression:
 
     @property
     def saved_us(self) -> float:
-        """Time in which the saved bytes of a page would have been written."""
+        """Time that writing the saved bytes of a page would take."""
         return self.saved_bytes * self.write_ns / 1000
 
 
 @dataclass(frozen=True)
 class WakeUp:
-    """How long a process takes to be woken by another CPU, in µs: the median of many times.
+    """Time to wake a process from another CPU, in µs: the median of many wake-ups.
 
-    ``busy_us`` is the same while a process of the lowest priority keeps the woken CPU from being idle.
+    ``busy_us`` is measured while a lowest-priority process keeps the woken CPU busy.
     """
 
     idle_us: Fact[float]
@@ -47,7 +47,7 @@ class WakeUp:
 
 @dataclass(frozen=True)
 class Probes:
-    """Costs of single operations. ``stolen_share``: of all CPUs' time during the measurement."""
+    """Costs of single operations. ``stolen_share`` is the share of all CPUs' time during the measurement."""
 
     wake_up: WakeUp
     system_call_ns: Fact[float]

@@ -1,1 +1,1 @@
-"""Programs that issue load, and how they are frozen and released."""
+"""Load generators, and taking turns between their loads."""

@@ -1,4 +1,4 @@
-"""A captured workload as pgdyno-driver is told it."""
+"""A captured workload as options for pgdyno-driver."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from pgdyno.model.experiments.captured import (
 
 T = TypeVar("T")
 
-_KEYS_APART = 1  # after the highest key of the copy
+_KEY_DISTANCE = 1  # of the first new key from the highest key in the copy
 
 
 @dataclass(frozen=True)
 class ColumnDraws:
-    """How values of a copy's columns are drawn, in the driver's words, and the highest key of each."""
+    """The distributions of a copy's columns, in the driver's format, and the highest key of each column."""
 
     values: Mapping[str, Mapping[str, Any]]
     highest: Mapping[str, int]
 
 
 class _Keys:
-    """Parts of the new keys of each column: parameters that draw from the same one draw different numbers."""
+    """Divides the new keys of each column, so that parameters on the same column draw different numbers."""
 
     def __init__(self, workload: CapturedWorkload) -> None:
         self._all = Counter(
@@ -49,17 +49,17 @@ class _Keys:
             for parameter in call.parameters
             if isinstance(parameter, NewKey)
         )
-        self._given: Counter[str] = Counter()
+        self._assigned: Counter[str] = Counter()
 
     def part(self, column: str) -> dict[str, int]:
-        """Return the next part of a column's keys."""
-        part = self._given[column]
-        self._given[column] += 1
+        """Return the next part of a column's keys, and the number of parts."""
+        part = self._assigned[column]
+        self._assigned[column] += 1
         return {"part": part, "parts": self._all[column]}
 
 
 def captured_options(workload: CapturedWorkload, draws: ColumnDraws) -> dict[str, Any]:
-    """Return the driver's options. Raises: UsageError for a column or statement that is not known."""
+    """Return the driver's options. Raises: UsageError for an unknown column or statement."""
     places = {one.name: place for place, one in enumerate(workload.statements)}
     keys = _Keys(workload)
     return {
@@ -74,7 +74,7 @@ def captured_options(workload: CapturedWorkload, draws: ColumnDraws) -> dict[str
 
 
 class _Drawing:
-    """One transaction: its calls until now, and where each statement was called last."""
+    """One transaction: its calls so far, and the latest call of each statement."""
 
     def __init__(self, draws: ColumnDraws, keys: _Keys) -> None:
         self._draws = draws
@@ -114,13 +114,13 @@ class _Drawing:
 
     def _of_column(self, one: ColumnValue | ArrayOf | NewKey) -> Mapping[str, Any]:
         if isinstance(one, NewKey):
-            start = _known(one.column, self._draws.highest) + _KEYS_APART
+            start = _known(one.column, self._draws.highest) + _KEY_DISTANCE
             return {"draw": "sequence", "start": start, **self._keys.part(one.column)}
         value = _known(one.column, self._draws.values)
         return value if isinstance(one, ColumnValue) else {"draw": "array", "of": value, "length": one.length}
 
     def _same(self, one: SameValue) -> Mapping[str, Any]:
-        """Return the value of another parameter: a returned one is only there when it has been returned."""
+        """Return a reference to another parameter's value; for a returned value, the same draw."""
         call = len(self._drawn) - 1 if one.statement is None else self._place_of(one.statement)
         others, number = self._drawn[call], one.parameter - 1
         if number < len(others) and others[number]["draw"] == "returned":
@@ -131,7 +131,7 @@ class _Drawing:
 
     def _place_of(self, statement: str) -> int:
         if statement not in self._places:
-            raise UsageError(f'no earlier call of the transaction is of "{statement}"')
+            raise UsageError(f'the transaction has no earlier call of "{statement}"')
         return self._places[statement]
 
 
@@ -142,7 +142,7 @@ def _calls(
     for one in transaction.calls:
         if one.statement not in statements:
             raise UsageError(
-                f'a transaction calls the statement "{one.statement}", which is not there',
+                f'a transaction calls the statement "{one.statement}", which does not exist',
                 hint=f"known: {', '.join(statements)}",
             )
         yield {
@@ -162,5 +162,5 @@ def _one_of(one: OneOf) -> Mapping[str, Any]:
 
 def _known(column: str, of: Mapping[str, T]) -> T:
     if column not in of:
-        raise UsageError(f'nothing is known of the column "{column}"')
+        raise UsageError(f'unknown column "{column}"')
     return of[column]

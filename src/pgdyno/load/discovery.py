@@ -1,4 +1,4 @@
-"""Finds the generators' programs on this machine."""
+"""Find the generators' programs on this machine."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _TPCHGEN = "tpchgen-cli"
 _VERSION = re.compile(rb"\(PostgreSQL\) ([1-9][0-9])")
 
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[bytes]"]
-"""Runs a program to its end, as the account that generators run as."""
+"""Runs a program to its end, as the generators' account."""
 
 
 def find_driver(scratch_directory: Path) -> Driver:
-    """Return our own driver, copied to where the account that runs generators can reach it.
+    """Return pgdyno-driver, copied to a directory that the generators' account can reach.
 
     Raises: GeneratorMissingError if this installation of pgdyno lacks it.
     """
@@ -34,16 +34,16 @@ def find_driver(scratch_directory: Path) -> Driver:
     if found is None:
         raise GeneratorMissingError(
             f'the load generator "{_DRIVER}" is missing',
-            detail=f"it belongs to pgdyno, and is neither in {own.parent} nor on the PATH ({_path()})",
-            hint="install pgdyno again, from a wheel or with Rust's cargo at hand",
+            detail=f"it is part of pgdyno, but is neither in {own.parent} nor on the PATH ({_path()})",
+            hint="reinstall pgdyno, from a wheel or with Rust's cargo available",
         )
     return Driver(_copied(Path(found), scratch_directory))
 
 
 def find_tpchgen(scratch_directory: Path) -> Path:
-    """Return the program that makes TPC-H's rows, copied like the driver.
+    """Return the generator of TPC-H's rows, copied like the driver.
 
-    Raises: GeneratorMissingError naming the extra that brings it.
+    Raises: GeneratorMissingError naming the extra that provides it.
     """
     own = Path(sysconfig.get_path("scripts")) / _TPCHGEN
     found = own if own.is_file() else shutil.which(_TPCHGEN)
@@ -57,15 +57,12 @@ def find_tpchgen(scratch_directory: Path) -> Path:
 
 
 def _path() -> str:
-    """Return the directories of programs: root's are the system's, whatever it exports."""
+    """Return the search path for programs; for root it is the system's, not the exported one."""
     return os.environ.get("PATH", os.defpath)
 
 
 def _copied(program: Path, directory: Path) -> Path:
-    """Return a copy of a program that every account can run.
-
-    The original may be in a user's home directory.
-    """
+    """Return a copy of a program that every account can run: the original may be in a home directory."""
     copy = directory / program.name
     if not copy.exists():
         shutil.copy(program, copy)
@@ -74,9 +71,9 @@ def _copied(program: Path, directory: Path) -> Path:
 
 
 def find_generator(name: str, *, bin_directory: Path, scratch_directory: Path, run: Run) -> Generator:
-    """Return the generator ``name``; pgbench is taken from ``bin_directory`` when it is there.
+    """Return the generator ``name``; pgbench preferably from ``bin_directory``.
 
-    ``scratch_directory`` receives the sysbench wrapper, readable by the account that runs it.
+    The sysbench wrapper is written to ``scratch_directory``, readable by the generators' account.
     Raises: GeneratorMissingError naming the package to install.
     """
     if name == "pgbench":
@@ -87,7 +84,7 @@ def find_generator(name: str, *, bin_directory: Path, scratch_directory: Path, r
         if found is None:
             raise GeneratorMissingError(
                 'the load generator "sysbench" is not installed',
-                hint="install it (apt install sysbench), or let pgdyno's own driver issue the same "
+                hint="install it (apt install sysbench), or use pgdyno's own driver for the same "
                 "transactions: --generator driver",
             )
         wrapper = scratch_directory / "sysbench_transactions.lua"
@@ -102,9 +99,9 @@ def _major_of(program: Path, run: Run) -> int:
     found = _VERSION.search(done.stdout)
     if found is None:
         raise GeneratorMissingError(
-            f'"{program}" does not say which version it is',
+            f'"{program}" does not report its version',
             detail=(done.stderr or done.stdout)[-800:].decode(errors="replace").strip() or None,
-            hint="install PostgreSQL's client programs again",
+            hint="reinstall PostgreSQL's client programs",
         )
     return int(found[1])
 

@@ -1,6 +1,6 @@
-"""pgdyno-driver, our own load generator: its jobs, and the command that loads data sets.
+"""pgdyno-driver, pgdyno's own load generator: its jobs, and the command that loads data sets.
 
-It is built from ``driver/`` (Rust) and installed beside pgdyno's own command.
+It is built from ``driver/`` (Rust) and installed in the same directory as the ``pgdyno`` command.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno.base.errors import GeneratorError
-from pgdyno.load._contract import Command, LoadRequest, Target
+from pgdyno.load._contract import LoadRequest, Target
+from pgdyno.load.process import Command
 from pgdyno.model.experiments.workload import QUERY, SCHEMAS, DataSet, Workload
 
 NAME = "driver"
-_DATA_SEED = 1  # of the rows; any, but always the same
-_ANSWER_LIMIT_S = 120.0  # as for statements of a load
-_SLOWEST_BYTES_PER_S = 1 << 20  # arbitrary: a tenth of what a slow disk does
+_DATA_SEED = 1  # of the rows; arbitrary, but fixed
+_ANSWER_LIMIT_S = 120.0  # as for a load's statements
+_SLOWEST_BYTES_PER_S = 1 << 20  # arbitrary: a tenth of a slow disk's rate
 
-# A data set is loaded in the name of one of the workloads that use it.
+# The driver's command to load a data set names one of the workloads that use it.
 _LOADED_FOR = {"pgbench": "pgbench-select", "sysbench": "sysbench-read-only", "t_bit": QUERY}
 
 
@@ -49,13 +50,13 @@ class Driver:
         return (str(self.program), "statements", workload, *given)
 
     def serve(self) -> tuple[str, ...]:
-        """Return the command line that takes a job and commands from its standard input."""
+        """Return the command line for a driver that reads a job and commands from its standard input."""
         return (str(self.program), "serve")
 
 
 @dataclass(frozen=True)
 class ArmTarget:
-    """A server under load, and where its transactions are logged."""
+    """A server under load, and the prefix of its transaction logs."""
 
     name: str
     target: Target
@@ -63,7 +64,7 @@ class ArmTarget:
 
 
 def job(arms: Sequence[ArmTarget], workload: str, options: Mapping[str, object], request: LoadRequest) -> str:
-    """Return a job for all arms, as one line of JSON. Its loop is closed unless there is a rate."""
+    """Return a job for all arms, as one line of JSON. The loop is closed unless there is a rate."""
     document: dict[str, Any] = {
         "arms": [
             {
@@ -97,7 +98,7 @@ def job(arms: Sequence[ArmTarget], workload: str, options: Mapping[str, object],
 
 
 def workload_options(data_set: DataSet) -> Mapping[str, int]:
-    """Return the options that describe a data set to the driver.
+    """Return the driver's options for a data set.
 
     Raises: GeneratorError for a data set that the driver does not know.
     """
@@ -113,19 +114,19 @@ def workload_options(data_set: DataSet) -> Mapping[str, int]:
 
 
 def job_options(workload: Workload) -> Mapping[str, object]:
-    """Return the options with which the driver issues a workload. Raises: GeneratorError as above."""
+    """Return the driver's options for a workload. Raises: GeneratorError, as ``workload_options``."""
     if statement := workload.statement:
         return {"sql": statement.sql, "rolled_back": statement.is_rolled_back}
     return workload_options(workload.data_set)
 
 
 def _answer_limit_s(data_set: DataSet) -> float:
-    """Return how long a server may be silent: it may have to write the whole data set, or to read it."""
+    """Return the limit for one response: the server may have to write or read the whole data set."""
     return _ANSWER_LIMIT_S + data_set.size_bytes / _SLOWEST_BYTES_PER_S
 
 
 def conninfo(target: Target) -> str:
-    """Return a target as a connection string of keywords and values."""
+    """Return a target as a connection string in keyword/value format."""
     quoted = {
         name: value.replace("\\", "\\\\").replace("'", "\\'") for name, value in _keywords(target).items()
     }
@@ -143,7 +144,7 @@ def _keywords(target: Target) -> dict[str, str]:
 
 
 def _options(settings: Mapping[str, str]) -> str:
-    """Return settings as libpq's keyword ``options`` has them."""
+    """Return settings in the format of libpq's parameter ``options``."""
     return " ".join(f"-c {name}={_escaped(value)}" for name, value in settings.items())
 
 

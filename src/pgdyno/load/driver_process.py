@@ -25,23 +25,23 @@ from pgdyno.model.cells.cell import await_greeting
 
 Event = Mapping[str, Any]
 
-_CONNECT_TIMEOUT_S = 600.0  # with what is done before clients connect, such as making tables
+_CONNECT_TIMEOUT_S = 600.0  # including preparations before clients connect, such as creating tables
 _END_TIMEOUT_S = 30.0
 _MOST_LINE_BYTES = 1 << 20  # the results of 10,000 clients take half of that
 _LOOK_S = 0.1
-_SHOWN = 80  # characters of a line that is no event
-_MOST_LINES = 64  # that wait to be received; more wait in the pipe
+_SHOWN = 80  # characters of an invalid line
+_MOST_LINES = 64  # queued here; more wait in the pipe
 
 ENDED = "it ended before it was stopped"
 
 
 @dataclass(frozen=True)
 class Distance:
-    """The stretch between pgdyno and a driver on another host.
+    """The transport between pgdyno and a driver on another host.
 
-    ``first`` is sent before the job; ``greeting`` is the line that says that it has arrived. ``log_prefixes``
-    are where the transactions of each arm are to be here: there, they are logged by the arm's number. The
-    limits are of its arrival (2 MB, at 17 kB/s), and of all its logs.
+    ``first`` is sent before the job; the remote side confirms its arrival with the line ``greeting``.
+    ``log_prefixes`` are the local log prefixes by arm; the remote logs are named by the arm's number. The
+    limits apply to the arrival of ``first`` (2 MB, at 17 kB/s), and to all logs.
     """
 
     host: str
@@ -56,9 +56,10 @@ class Distance:
 
 @dataclass
 class DriverProcess:
-    """The driver at work on one job. Every wait has a limit.
+    """A driver running one job. Every wait has a time limit.
 
-    At a ``distance``, ``argv`` reaches another host, where it is sent, and its logs come when it ends.
+    With a ``distance``, ``argv`` connects to another host; the driver is sent there, and its logs are
+    transferred when it ends.
     """
 
     argv: Sequence[str]
@@ -68,7 +69,7 @@ class DriverProcess:
     distance: Distance | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     heard_ns: int = field(default=0, init=False)
-    """When the last line that was received came, on the monotonic clock."""
+    """The arrival time of the last received line, on the monotonic clock."""
     _events: queue.Queue[tuple[int, bytes] | None] = field(
         default_factory=lambda: queue.Queue(_MOST_LINES), init=False
     )
@@ -82,25 +83,25 @@ class DriverProcess:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Its process on this machine; none before it is started."""
+        """Its process on this machine; empty before the start, or with a ``distance``."""
         return () if self._process is None or self.distance else (self._process.pid,)
 
     @property
     def is_gone(self) -> bool:
-        """Whether its output, or the connection to it, has ended, and its last word is no error.
+        """Whether its output, or the connection to it, ended without a final error event.
 
-        One that has said what went wrong has failed; its host is there.
+        A driver that reported an error has failed, but its host is reachable.
         """
         return self._reader is not None and not self._reader.is_alive() and not _is_error(self._last_line)
 
     def start(self, job: str, when_there: Callable[[], None] = lambda: None) -> None:
-        """Start it, give it its job, and wait until all clients are connected."""
+        """Start the driver, send its job, and wait until all clients are connected."""
         self.begin()
         self.give(job, when_there)
         self.await_ready()
 
     def begin(self) -> None:
-        """Start it. At a distance, ssh is on its way."""
+        """Start the process without waiting; with a ``distance``, it is ssh."""
         with self.output_file.open("wb") as output:
             self._process = subprocess.Popen(
                 self.wrap(self.argv),
@@ -114,9 +115,9 @@ class DriverProcess:
         self._reader.start()
 
     def give(self, job: str, when_there: Callable[[], None] = lambda: None) -> None:
-        """Send everything that comes before its job, and the job. ``when_there`` is called in between."""
+        """Send the driver program if needed, then its job; ``when_there`` is called in between."""
         if self.distance:
-            self._cover(self.distance)
+            self._send_program(self.distance)
         when_there()
         self._write(job)
 
@@ -125,31 +126,31 @@ class DriverProcess:
         self.expect("ready", self.receive(_CONNECT_TIMEOUT_S))
 
     def send(self, command: Event) -> None:
-        """Give it a command."""
+        """Send a command."""
         self._write(json.dumps(command))
 
     def receive(self, timeout_s: float) -> Event:
         """Return the next event.
 
-        Raises: GeneratorFailedError with the driver's own words if that is an error, or none comes in time.
+        Raises: GeneratorFailedError with the driver's message if the event is an error, or after a timeout.
         """
         try:
             event = event_of(self._line(timeout_s))
             if event["event"] != "error":
                 return event
             error = error_of(event)
-        except ValueError as wrong:  # of a program on another host that is not ours
+        except ValueError as wrong:  # a remote host may run a different program
             raise self.failure(str(wrong)) from None
         raise error
 
     def expect(self, name: str, event: Event) -> Event:
-        """Return the event if it is of this name. Raises: GeneratorFailedError."""
+        """Return the event if it has this name. Raises: GeneratorFailedError."""
         if event["event"] != name:
-            raise self.failure(f'it said "{event["event"][:80]}" instead of "{name}"')
+            raise self.failure(f'it sent "{event["event"][:80]}" instead of "{name}"')
         return event
 
     def stop(self) -> Event:
-        """Stop it, wait for its end, and return the results of its last phase."""
+        """Stop the driver, wait for its end, and return its last phase. Raises: GeneratorFailedError."""
         self.send({"do": "stop"})
         phase = self.expect("phase", self.receive(_END_TIMEOUT_S))
         self.expect("end", self.receive(_END_TIMEOUT_S))
@@ -160,11 +161,11 @@ class DriverProcess:
         except subprocess.TimeoutExpired:
             raise self.lost(f"it did not end within {numbers.duration(_END_TIMEOUT_S)}") from None
         if status != 0:
-            raise self.failure(f"its status is {status}")
+            raise self.failure(f"it exited with status {status}")
         return phase
 
     def close(self) -> None:
-        """Kill it if it still runs, with all that it has started: ssh reaches some hosts by another ssh."""
+        """Kill the process group if it still runs: ssh may have started another ssh as a proxy."""
         if self._process is None:
             return
         if self._process.returncode is None:
@@ -174,7 +175,7 @@ class DriverProcess:
             self._process.stdin.close()
         ends_s = time.monotonic() + _END_TIMEOUT_S
         while self._reader and self._reader.is_alive() and time.monotonic() < ends_s:
-            with contextlib.suppress(queue.Empty):  # it may wait for room for an event
+            with contextlib.suppress(queue.Empty):  # the reader may wait for room in the queue
                 self._events.get(timeout=_LOOK_S)
 
     def failure(self, why: str) -> GeneratorFailedError:
@@ -185,28 +186,28 @@ class DriverProcess:
         return GeneratorFailedError(
             f"{self.distance.program} on {self.distance.host} failed: {why}",
             detail=output or None,
-            hint=f"pgdyno cell check looks at {self.distance.host} and at the network between",
+            hint=f"pgdyno cell check checks {self.distance.host} and the network between",
         )
 
     def lost(self, why: str) -> GeneratorFailedError:
-        """Return an error for one that has gone or says nothing: at a distance its host is lost."""
+        """Return an error for a driver that is gone or silent; with a ``distance``, its host is lost."""
         failed = self.failure(why)
         if self.distance is None:
             return failed
         host = self.distance.host
         return LoadHostLostError(failed.message, host=host, detail=failed.detail, hint=failed.hint)
 
-    def _cover(self, distance: Distance) -> None:
-        """Send everything that comes before the job, and wait until it has arrived."""
+    def _send_program(self, distance: Distance) -> None:
+        """Send ``distance.first``, and wait for the greeting."""
         ends_s = time.monotonic() + distance.arrival_limit_s
         late = f"it did not arrive within {numbers.duration(distance.arrival_limit_s)}"
-        with contextlib.suppress(BrokenPipeError):  # its end is seen by its output
+        with contextlib.suppress(BrokenPipeError):  # its end is detected by its output
             self._pour(distance.first, ends_s, late)
         if not await_greeting(lambda: self._line(ends_s - time.monotonic(), late), distance.greeting):
-            raise self.failure("a login says other things than what was sent would")
+            raise self.failure("the login shell printed unexpected output")
 
     def _keep_logs(self, distance: Distance) -> None:
-        """Keep all parts of its logs, within limits: that host may send without end."""
+        """Store all parts of its logs, within limits: the host may send endlessly."""
         ends_s, room = time.monotonic() + distance.logs_limit_s, distance.most_log_bytes
         while (left_s := ends_s - time.monotonic()) > 0:
             event = self.receive(min(_END_TIMEOUT_S, left_s))
@@ -222,12 +223,12 @@ class DriverProcess:
         try:
             heard = self._events.get(timeout=max(0.0, timeout_s))
         except queue.Empty:
-            raise self.lost(late or f"it said nothing for {timeout_s:.0f} s") from None
+            raise self.lost(late or f"it sent nothing for {timeout_s:.0f} s") from None
         if heard is None:
             raise self.lost(ENDED)
         self.heard_ns, line = heard
         if len(line) > _MOST_LINE_BYTES:
-            raise self.failure(f"it said a line of more than {numbers.size(_MOST_LINE_BYTES)}")
+            raise self.failure(f"it sent a line of more than {numbers.size(_MOST_LINE_BYTES)}")
         return line
 
     def _read_events(self, process: subprocess.Popen[bytes]) -> None:
@@ -243,15 +244,15 @@ class DriverProcess:
     def _write(self, line: str) -> None:
         ends_s = time.monotonic() + _CONNECT_TIMEOUT_S
         try:
-            self._pour(f"{line}\n".encode(), ends_s, "it takes no command")
+            self._pour(f"{line}\n".encode(), ends_s, "it does not accept a command")
         except BrokenPipeError:
-            self.receive(_END_TIMEOUT_S)  # raises what the driver said before it ended
+            self.receive(_END_TIMEOUT_S)  # raises the driver's last error, if it sent one
             raise self.lost(ENDED) from None
 
     def _pour(self, text: bytes, ends_s: float, late: str) -> None:
-        """Write to its input, in pieces that its pipe has room for: nothing waits without end.
+        """Write to its input, only when the pipe has room, so that no write blocks forever.
 
-        Raises: BrokenPipeError, GeneratorFailedError with ``late``.
+        Raises: BrokenPipeError; GeneratorFailedError with ``late`` after ``ends_s``.
         """
         pipe, waiting, rest = self._running().stdin, select.poll(), memoryview(text)
         assert pipe is not None  # noqa: S101 — it was opened as a pipe
@@ -268,14 +269,14 @@ class DriverProcess:
 
 
 def event_of(line: bytes) -> Event:
-    """Return the event in a line. Raises: ValueError with the line's beginning."""
+    """Return the event in a line. Raises: ValueError with the line's first characters."""
     try:
         event = json.loads(line)
         if isinstance(event, dict) and isinstance(event.get("event"), str):
             return event
     except (ValueError, RecursionError):  # bad UTF-8 is a ValueError, too
         pass
-    raise ValueError(f"it said {line[:_SHOWN].decode(errors='replace')!a}, which is no event")
+    raise ValueError(f"it sent {line[:_SHOWN].decode(errors='replace')!a}, which is not an event")
 
 
 def _is_error(line: bytes) -> bool:
@@ -286,10 +287,10 @@ def _is_error(line: bytes) -> bool:
 
 
 def error_of(event: Event) -> GeneratorFailedError:
-    """Return the driver's error. Raises: ValueError if there are no words in it."""
+    """Return the driver's error. Raises: ValueError if it has no message, or invalid fields."""
     message, state, detail, hint = (event.get(name) for name in ("message", "sqlstate", "detail", "hint"))
     if not isinstance(message, str) or any(not isinstance(one, str | None) for one in (state, detail, hint)):
-        raise ValueError("it reports an error without words")
+        raise ValueError("it reports an error without a message")
     return GeneratorFailedError(
         f"{message} (SQLSTATE {state})" if state else message, detail=detail, hint=hint
     )
@@ -297,7 +298,7 @@ def error_of(event: Event) -> GeneratorFailedError:
 
 @dataclass(frozen=True)
 class DriverJob:
-    """A driver with its job: its process here, and where its logs come, by arm."""
+    """A driver with its job: its local process, and the local log prefixes by arm."""
 
     process: DriverProcess
     job: str

@@ -1,4 +1,4 @@
-"""Turns of independent programs: all but one are frozen by signals."""
+"""Turns of independent generator programs: all but one are frozen by signals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FrozenTurns:
     loads: Sequence[LoadProcess]
 
     def warm_up(self, arm: int, duration_s: float) -> None:
-        """Start the arm's program, wait for its first transaction, and freeze it after a while."""
+        """Start the arm's program, wait for its first transaction, and freeze it after ``duration_s``."""
         load = self.loads[arm]
         load.start()
         wait_until_connected(load, timeout_s=_CONNECT_TIMEOUT_S)
@@ -30,7 +30,7 @@ class FrozenTurns:
     def take(
         self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers
     ) -> Iterator[Slice]:
-        """Thaw one program after the other. CPU time is read after each slice's head and at its end."""
+        """Thaw one program after another. CPU time is read after each slice's head and at its end."""
         for arm in order:
             load = self.loads[arm]
             start_ns, begun_s = time.time_ns(), time.monotonic()
@@ -52,11 +52,11 @@ class FrozenTurns:
         return None if used_us is None else (used_us,)
 
     def pids(self, arm: int) -> tuple[int, ...]:
-        """Return the arm's program."""
+        """Return the process id of the arm's program."""
         return (self.loads[arm].pid,)
 
     def end(self) -> None:
-        """Stop the programs, in the order of the arms, and look at how they ended."""
+        """Stop the programs, in the order of the arms. Raises: GeneratorFailedError if one had failed."""
         for load in self.loads:
             load.stop()
         for load in self.loads:

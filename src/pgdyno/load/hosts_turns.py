@@ -1,15 +1,15 @@
-"""Turns of pgdyno-driver on load hosts: one process on each, connected to all arms.
+"""Turns of pgdyno-driver on load hosts: one process on each host, connected to all arms.
 
-No driver there can read the CPU time of servers here. So turns are given one by one: all servers rest
-before each and after it, when they are read here. What they used in between, while the turn's head passed,
-its transactions ended, and words were on the way, is taken to have been used evenly: of that, the counted
-part's share by time is the slice's.
+A driver on another host cannot read the local servers' CPU time. So turns run one by one, and the servers'
+CPU time is read here before and after each turn, when all servers rest. The CPU time in between, which
+includes the turn's head, its draining and the message delays, is assumed to be used evenly: the slice gets
+the share of its counted part by time.
 
-Each host has a clock of its own. All are told at once to begin after the same time, and the turn is as long
-for each: what a host counts from the beginning of its turn is of the same part of it as what another does.
-So no two clocks are compared. By ours the turn begins at the earliest time at which a host could begin it;
-then all rest, by ours, before the next one begins. How far apart hosts began is bounded by how long words
-took: each host was told before it waited, and its words came back after its turn.
+Each host has its own clock, and clocks are never compared. All hosts get the command at once, wait for the
+same delay, and run turns of equal length. So times from the start of a host's turn refer to the same part of
+the turn on every host. On the local clock, the turn starts at the earliest time at which a host could start
+it, and all hosts rest before the next one starts. The difference between the hosts' starts is bounded by the
+message delays: each host received the command before its delay, and its report arrived after its turn.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from pgdyno.base.errors import GeneratorFailedError
-from pgdyno.load.drained import await_end, told_slice, turns_command
 from pgdyno.load.driver_process import ENDED, DriverJob
+from pgdyno.load.driver_turns import await_end, receive_slice, turns_command
 from pgdyno.load.transaction_log import TransactionLog
 from pgdyno.load.turns import Servers
 from pgdyno.model.experiments.experiment import HostLog, Slice
@@ -31,22 +31,22 @@ _US = 1000  # logs have whole microseconds
 
 @dataclass(frozen=True)
 class HostTurn:
-    """A host's turn by its own clock. ``heard_ns`` is when its words came, by ours."""
+    """A host's turn on its own clock. ``heard_ns`` is the arrival time of its report on the local clock."""
 
     turn: Slice
     heard_ns: int
 
     @property
     def occupied_ns(self) -> int:
-        """How long transactions were under way."""
+        """The time from the turn's start until its last transaction ended."""
         return (self.turn.drained_ns or self.turn.end_ns) - self.turn.start_ns
 
 
 @dataclass
 class HostsTurns:
-    """The drivers of all hosts, started by the first warm-up. ``order`` is as of ``DrainedTurns``.
+    """The drivers of all hosts, started by the first warm-up. ``order`` is as in ``DrainedTurns``.
 
-    They wait for ``delay_s`` before each turn, so that words reach all while nobody is at work.
+    They wait for ``delay_s`` before each turn, so that the command reaches all hosts before any load starts.
     """
 
     hosts: Sequence[DriverJob]
@@ -55,12 +55,13 @@ class HostsTurns:
     when_ended: Callable[[], None] = lambda: None
     now_ns: Callable[[], int] = time.monotonic_ns
     epoch_ns: int = field(default_factory=lambda: time.time_ns() - time.monotonic_ns())
-    """Makes that clock one of the epoch, which nobody sets."""
+    """Offset that converts the monotonic clock to epoch time, unaffected by later clock changes."""
     _client_cpu_us: dict[int, list[float]] = field(default_factory=dict, init=False)
-    _begun_ns: list[tuple[int, ...]] = field(default_factory=list, init=False)  # turns, by us and each host
+    _begun_ns: list[tuple[int, ...]] = field(default_factory=list, init=False)
+    """The start of each turn: on the local clock, then on each host's."""
 
     def warm_up(self, arm: int, duration_s: float) -> None:
-        """Give the arm one long turn; the first one starts the drivers and connects all arms."""
+        """Run one long turn of the arm; the first call starts the drivers and connects all arms."""
         if not self._begun_ns:
             with self._lost_host_named():
                 self._start()
@@ -69,7 +70,7 @@ class HostsTurns:
     def take(
         self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers
     ) -> Iterator[Slice]:
-        """Have the drivers give one turn at a time, and read the servers here while all rest."""
+        """Run one turn at a time, and read the servers' CPU time locally while all rest."""
         for arm in order:
             began_ns, before_ns = self.now_ns(), servers.read_cpu_ns()
             taken = self._turn(arm, slice_s, head_s)
@@ -84,13 +85,13 @@ class HostsTurns:
         return tuple(self._client_cpu_us[arm]) if arm in self._client_cpu_us else None
 
     def pids(self, _arm: int) -> tuple[int, ...]:
-        """Return no process: none issues load here."""
+        """Return an empty tuple: no local process issues load."""
         return ()
 
     def end(self) -> None:
         """Stop the drivers, one after another, and fetch their logs.
 
-        Raises: GeneratorFailedError; what ``when_ended`` raises.
+        Raises: GeneratorFailedError; as ``when_ended``.
         """
         for host in self.hosts:
             host.process.stop()
@@ -98,10 +99,10 @@ class HostsTurns:
 
     def logs(self, arm: int) -> Sequence[HostLog]:
         """Return the transactions of an arm, by host."""
-        ours, *theirs = zip(*self._begun_ns, strict=True)
+        local, *remote = zip(*self._begun_ns, strict=True)
         return [
-            HostLog(TransactionLog(host.log_prefixes[arm]).read_new(), moves(own, ours))
-            for host, own in zip(self.hosts, theirs, strict=True)
+            HostLog(TransactionLog(host.log_prefixes[arm]).read_new(), moves(own, local))
+            for host, own in zip(self.hosts, remote, strict=True)
         ]
 
     def close(self) -> None:
@@ -110,7 +111,7 @@ class HostsTurns:
             host.process.close()
 
     def _start(self) -> None:
-        """Reach all hosts at the same time, and let all connect at the same time."""
+        """Start the drivers on all hosts in parallel, and let them connect in parallel."""
         for host in self.hosts:
             host.process.begin()
         for host in self.hosts:
@@ -119,27 +120,30 @@ class HostsTurns:
             host.process.await_ready()
 
     def _turn(self, arm: int, slice_s: float, head_s: float) -> Slice:
-        """Tell all hosts of a turn at once, and wait until all rest again."""
+        """Send a turn's command to all hosts at once, and wait until all rest again."""
         number, used_us = self.order.index(arm), self._client_cpu_us.setdefault(arm, [0.0] * len(self.hosts))
         command = turns_command([number], slice_s, head_s, delay_s=self.delay_s)
-        told, earliest_ns = list[HostTurn](), self.epoch_ns + self.now_ns() + int(self.delay_s * 1e9)
+        turns, earliest_ns = list[HostTurn](), self.epoch_ns + self.now_ns() + int(self.delay_s * 1e9)
         with self._lost_host_named():
             for host in self.hosts:
                 host.process.send(command)
             for index, host in enumerate(self.hosts):
-                taken, client_cpu_ns = told_slice(host.process, number, arm, slice_s + self.delay_s)
-                told.append(HostTurn(taken, self.epoch_ns + host.process.heard_ns))
+                taken, client_cpu_ns = receive_slice(host.process, number, arm, slice_s + self.delay_s)
+                turns.append(HostTurn(taken, self.epoch_ns + host.process.heard_ns))
                 used_us[index] += client_cpu_ns / 1000
                 await_end(host.process, slice_s)
-        self._begun_ns.append((earliest_ns, *(one.turn.start_ns for one in told)))
+        self._begun_ns.append((earliest_ns, *(one.turn.start_ns for one in turns)))
         try:
-            return joined_turn(told, earliest_ns)
+            return joined_turn(turns, earliest_ns)
         except ValueError as error:
             raise self.hosts[0].process.failure(str(error)) from None
 
     @contextmanager
     def _lost_host_named(self) -> Iterator[None]:
-        """Blame the host that has gone: transactions of others may have waited for its locks, and failed."""
+        """Raise errors as the loss of a host if one is gone.
+
+        Transactions of other hosts may have failed because they waited for its locks.
+        """
         try:
             yield
         except GeneratorFailedError as error:
@@ -150,13 +154,13 @@ class HostsTurns:
 
 
 def joined_turn(turns: Sequence[HostTurn], earliest_ns: int) -> Slice:
-    """Return a turn of all hosts by our clock, which is drained when the last host has rested.
+    """Return a turn of all hosts on the local clock; it is drained when the last host rests.
 
-    Raises: ValueError if turns are not equally long.
+    Raises: ValueError if the turns have different lengths.
     """
     first, *others = (one.turn.end_ns - one.turn.start_ns for one in turns)
     if any(length != first for length in others):
-        raise ValueError("it tells of a turn that is not as long as that of other hosts")
+        raise ValueError("it reports a turn with a different length than other hosts")
     return replace(
         turns[0].turn,
         start_ns=earliest_ns,
@@ -167,7 +171,11 @@ def joined_turn(turns: Sequence[HostTurn], earliest_ns: int) -> Slice:
 
 
 def moves(theirs: Sequence[int], ours: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Return how a host's clock becomes ours, turn by turn, from when turns began by both."""
+    """Return the conversion of a host's clock to the local one, per turn, from the turns' starts on both.
+
+    Each item is a start on the host's clock in ns, and the offset in ns to add from there on, in whole
+    microseconds.
+    """
     return tuple(
         (began // _US * _US, (at // _US - began // _US) * _US) for began, at in zip(theirs, ours, strict=True)
     )

@@ -1,7 +1,7 @@
-"""pgbench, unmodified: own or user scripts, per-transaction log (``--log``).
+"""pgbench, unmodified: built-in or user scripts, per-transaction log (``--log``).
 
-From PostgreSQL 15 on it tries a transaction again that a conflict has ended, and logs why it gave one up.
-Before 15, such an error ends its client.
+From version 15 on, it retries a transaction after a serialization failure or deadlock, and logs the reason
+when it gives up. Before 15, such an error ends the client.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.base.errors import GeneratorError
-from pgdyno.load._contract import Command, LoadRequest, Target
+from pgdyno.load._contract import LoadRequest, Target
+from pgdyno.load.process import Command
 from pgdyno.model.experiments.workload import PgbenchScripts, Workload
 
-_MAX_TRIES = 10  # of a transaction; as of our driver
+_MAX_TRIES = 10  # per transaction; as in pgdyno-driver
 _REPEATS_FROM_MAJOR = 15
 _REPEATING = (f"--max-tries={_MAX_TRIES}", "--failures-detailed")
 
 
 @dataclass(frozen=True)
 class Pgbench:
-    """pgbench at a path. One binary serves all arms, whatever their server's version.
+    """pgbench at a path. One binary is used for all arms, regardless of their servers' versions.
 
-    ``major`` is its own version.
+    ``major`` is pgbench's major version.
     """
 
     program: Path
@@ -32,7 +33,7 @@ class Pgbench:
     def run(self, target: Target, workload: Workload, request: LoadRequest) -> Command:
         """Return a closed-loop run.
 
-        SIGALRM ends it: pgbench's own timer uses that signal, so the run ends as if its time were up, with
+        SIGALRM ends it. As pgbench's own timer uses that signal, the run ends as after its duration, with
         the log flushed. Raises: GeneratorError for a workload without scripts.
         """
         if not isinstance(workload.kind, PgbenchScripts):

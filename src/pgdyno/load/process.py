@@ -1,4 +1,4 @@
-"""A running generator: started, frozen, released and stopped as one process group."""
+"""A running generator: started, frozen, thawed and stopped as one process group."""
 
 from __future__ import annotations
 
@@ -6,31 +6,44 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgdyno.base.errors import GeneratorError, GeneratorFailedError, StorageError
-from pgdyno.load._contract import Command
 from pgdyno.load.transaction_log import TransactionLog
 
 Wrap = Callable[[Sequence[str]], list[str]]
-"""Turns a command line into one that runs as another user, on given CPUs, and dies with pgdyno."""
+"""Wraps a command line to run as another user, on given CPUs, and to end with pgdyno."""
 _STOP_TIMEOUT_S = 15.0
 _CHARACTERS = 800
-_END_BYTES = 64 << 10  # a driver's error of a whole statement
+_END_BYTES = 64 << 10  # enough for a driver's error with a whole statement
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line. ``stop_signal`` ends the program cleanly, with its log complete.
+
+    ``environment`` is its complete environment: nothing is inherited from pgdyno.
+    ``clean_statuses`` are the exit statuses of a clean end; −N means killed by signal N.
+    """
+
+    argv: tuple[str, ...]
+    stop_signal: signal.Signals
+    environment: Mapping[str, str] = field(default_factory=dict)
+    clean_statuses: tuple[int, ...] = (0,)
 
 
 @dataclass
 class LoadProcess:
-    """One generator at work. ``freeze`` and ``thaw`` stop and continue its whole process group."""
+    """One running generator. ``freeze`` and ``thaw`` stop and continue its whole process group."""
 
     command: Command
     wrap: Wrap
     log_prefix: Path
     output_file: Path
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
-    _status: int | None = field(default=None, init=False)  # once it has been stopped
+    _status: int | None = field(default=None, init=False)  # set by stop
 
     @property
     def transactions(self) -> TransactionLog:
@@ -39,18 +52,18 @@ class LoadProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether the generator has been started and has not ended."""
+        """Whether the generator was started and has not exited."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """The process id. Raises: GeneratorFailedError if the generator has ended."""
+        """The process id. Raises: GeneratorFailedError if the generator has exited."""
         self.require_running()
         assert self._process is not None  # noqa: S101 — require_running has checked it
         return self._process.pid
 
     def cpu_us(self) -> float | None:
-        """Return the CPU microseconds of all threads so far; None if the generator does not run."""
+        """Return the CPU time of all threads so far, in µs; None if the generator does not run."""
         if self._process is None or self._process.poll() is not None:
             return None
         used_ns = [_schedstat_ns(task) for task in Path(f"/proc/{self._process.pid}/task").iterdir()]
@@ -73,16 +86,16 @@ class LoadProcess:
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let the process group go on."""
+        """Continue the process group."""
         self._signal(signal.SIGCONT)
 
     def require_running(self) -> None:
-        """Raise GeneratorFailedError, with the generator's last words, if it has ended."""
+        """Raise GeneratorFailedError, with the end of the generator's output, if it has exited."""
         if not self.is_running:
             raise failure(self.command, output_end(self.output_file))
 
     def stop(self) -> None:
-        """End the run, so that the log is complete; kill it if it does not end."""
+        """End the run cleanly, so that the log is complete; kill it after a timeout."""
         if self._process is None:
             return
         if self._process.poll() is None:
@@ -99,14 +112,14 @@ class LoadProcess:
     def require_clean_end(self) -> None:
         """Raise GeneratorFailedError if the stopped run had failed: clients aborted, or it had to be killed.
 
-        pgbench goes on when some of its clients abort, and says so only in its exit status.
+        pgbench continues if some clients abort, and reports that only in its exit status.
         """
         if self._status not in self.command.clean_statuses:
             name = Path(self.command.argv[0]).name
             raise GeneratorFailedError(
-                f"{name} did not end cleanly: its status is {self._status}",
+                f"{name} did not end cleanly: its exit status is {self._status}",
                 detail=last_words(output_end(self.output_file)),
-                hint="clients may have stopped midway: the count is not the server's throughput",
+                hint="clients may have stopped early: the count is not the server's throughput",
             )
 
     def _signal(self, number: signal.Signals) -> None:
@@ -115,7 +128,7 @@ class LoadProcess:
 
 
 def _schedstat_ns(task: Path) -> int:
-    """Return a thread's time on a CPU; 0 if it has ended since it was listed."""
+    """Return a thread's CPU time in ns; 0 if it has ended since it was listed."""
     try:
         return int((task / "schedstat").read_text().split()[0])
     except (FileNotFoundError, ProcessLookupError):
@@ -123,9 +136,9 @@ def _schedstat_ns(task: Path) -> int:
 
 
 def run_to_end(command: Command, wrap: Wrap, output_file: Path, *, timeout_s: float) -> None:
-    """Run a generator's load step and wait for it.
+    """Run a generator to load data, and wait for its end.
 
-    Raises: GeneratorFailedError with its last words, or StorageError when the disk is full.
+    Raises: GeneratorFailedError with the end of its output, StorageError for a full disk.
     """
     with output_file.open("wb") as output:
         process = subprocess.Popen(
@@ -151,7 +164,7 @@ def run_to_end(command: Command, wrap: Wrap, output_file: Path, *, timeout_s: fl
 
 
 def failure(command: Command, output: str) -> GeneratorError | StorageError:
-    """Convert a generator's output into an error that describes the failure."""
+    """Return the error for a failed generator, from its output."""
     name = Path(command.argv[0]).name
     tail = last_words(output) or "it printed nothing"
     if "No space left on device" in output:
@@ -162,7 +175,7 @@ def failure(command: Command, output: str) -> GeneratorError | StorageError:
 def wait_until_connected(process: LoadProcess, *, timeout_s: float) -> None:
     """Wait until the generator has logged its first transaction.
 
-    Raises: GeneratorFailedError if it ends, or logs nothing within the limit.
+    Raises: GeneratorFailedError if it exits, or logs nothing within the limit.
     """
     deadline = time.monotonic() + timeout_s
     log = process.transactions
@@ -185,5 +198,5 @@ def output_end(file: Path) -> str:
 
 
 def last_words(output: str) -> str:
-    """Return as much of the output's end as an error shows."""
+    """Return the last characters of the output, as many as an error shows."""
     return output.strip()[-_CHARACTERS:]

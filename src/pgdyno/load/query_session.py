@@ -1,7 +1,7 @@
-"""Execute whole queries one at a time on a connection of its own, and time each.
+"""Execute queries one at a time on a dedicated connection, and time each.
 
-For queries that take milliseconds to minutes and return few rows: what the client does beside the server is
-lost in that. For transactions there is pgdyno-driver.
+For queries that take milliseconds to minutes and return few rows: the client's own time is negligible then.
+For transactions, use pgdyno-driver.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ import psycopg
 from pgdyno.base.errors import GeneratorFailedError
 from pgdyno.load._contract import Target
 
-LIMIT_S = 3600.0  # of a statement, where the server sets none; arbitrary: longer than anybody waits
+LIMIT_S = 3600.0  # of a statement, if the server sets none; arbitrary: longer than users wait
 _HINTS = {
     "57014": "raise statement_timeout; where the server sets none, a statement may take an hour",
     "53400": "raise temp_file_limit, or work_mem so that less is written to temporary files",
     "53200": "lower work_mem, or max_parallel_workers_per_gather: each worker has its own",
 }
-"""What to do, by SQLSTATE: query_canceled, configuration_limit_exceeded, out_of_memory."""
+"""Hints by SQLSTATE: query_canceled, configuration_limit_exceeded, out_of_memory."""
 
 Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class Executed:
-    """One execution, from its sending until its last row was there."""
+    """One execution, timed from sending the query until the last row arrived."""
 
     elapsed_s: float
     rows: Rows
@@ -52,17 +52,17 @@ class QuerySession:
             )
         with connection:
             session = cls(connection)
-            with _named("could not limit the time of statements"):
+            with _named("could not set statement_timeout"):
                 if connection.execute("SHOW statement_timeout").fetchone() == ("0",):
                     connection.execute(f"SET statement_timeout = {int(LIMIT_S * 1000)}".encode())
             yield session
 
     def query(self, sql: str) -> Executed:
-        """Execute a query and fetch its rows. Raises: GeneratorFailedError with the server's words."""
+        """Execute a query and fetch its rows. Raises: GeneratorFailedError with the server's message."""
         return self._timed(lambda: self.connection.execute(sql.encode()).fetchall())
 
     def copy_in(self, copies: Sequence[tuple[str, bytes]]) -> Executed:
-        """Execute COPY statements with their rows, in one transaction."""
+        """Execute COPY … FROM STDIN statements with their rows, in one transaction."""
         return self._timed(lambda: self._copy_in(copies))
 
     def delete(self, statements: Sequence[str], keys: Sequence[int]) -> Executed:
@@ -75,17 +75,14 @@ class QuerySession:
         return self.connection.info.backend_pid
 
     def report(self) -> None:
-        """Flush the statistics of executed queries; the server may hold them for a second.
+        """Flush the statistics of executed queries, which the backend may hold for a second.
 
-        From PostgreSQL 15 on. Raises: GeneratorFailedError.
+        Requires PostgreSQL 15. Raises: GeneratorFailedError.
         """
         self.query("SELECT pg_catalog.pg_stat_force_next_flush()")
 
     def cancel(self) -> None:
-        """Cancel the running query from another thread.
-
-        A server that is gone has ended it already.
-        """
+        """Cancel the running query from another thread; a lost connection is ignored."""
         with suppress(psycopg.OperationalError):
             self.connection.cancel_safe()
 
@@ -110,18 +107,18 @@ class QuerySession:
 
 
 @contextmanager
-def _named(what: str | None) -> Iterator[None]:
+def _named(failure: str | None) -> Iterator[None]:
     """Raise a server error as GeneratorFailedError.
 
-    ``what`` names the failed action; None: the server's message alone.
+    ``failure`` describes the failed action; None: only the server's message is used.
     """
     try:
         yield
     except psycopg.Error as error:
-        said = error.diag.message_primary or str(error).strip()
+        message = error.diag.message_primary or str(error).strip()
         code = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
         raise GeneratorFailedError(
-            f"{what}: {said}{code}" if what else f"{said}{code}",
+            f"{failure}: {message}{code}" if failure else f"{message}{code}",
             detail=error.diag.message_detail,
             hint=_HINTS.get(error.sqlstate or "") or error.diag.message_hint,
         ) from error

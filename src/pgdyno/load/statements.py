@@ -1,4 +1,4 @@
-"""Ask pgdyno-driver for a workload's prepared statements and sample parameters."""
+"""Get a workload's prepared statements and sample parameters from pgdyno-driver."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pgdyno.load.driver import Driver
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.postgres.statements import PreparedStatement
 
-_TRANSACTIONS = 20  # arbitrary: every statement of sysbench's eight tables is met
-_TIMEOUT_S = 60.0  # generous: it computes for some milliseconds
+_TRANSACTIONS = 20  # arbitrary: enough to include every statement on sysbench's eight tables
+_TIMEOUT_S = 60.0  # generous: it takes a few milliseconds
 
 
 def prepared_statements(
     driver: Driver, workload: Workload, options: Mapping[str, object], transactions: int = _TRANSACTIONS
 ) -> tuple[PreparedStatement, ...]:
-    """Return a workload's prepared statements, with parameters of the first transactions of a client.
+    """Return a workload's prepared statements, with parameters from a client's first transactions.
 
-    ``options`` are the driver's. Raises: GeneratorFailedError with the driver's words.
+    ``options`` are the driver's. Raises: GeneratorFailedError with the driver's message.
     """
     done = subprocess.run(
         driver.statements(workload.driver_name, transactions),
@@ -33,7 +33,7 @@ def prepared_statements(
     if done.returncode != 0:
         raise GeneratorFailedError(
             f'pgdyno-driver did not list the statements of workload "{workload.name}"',
-            detail=done.stderr.strip() or f"its status is {done.returncode}",
+            detail=done.stderr.strip() or f"it exited with status {done.returncode}",
         )
     sample = json.loads(done.stdout)
     return tuple(

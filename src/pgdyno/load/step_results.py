@@ -1,4 +1,4 @@
-"""Results of a step as pgdyno-driver tells them, checked: from a load host they may be anybody's. Pure."""
+"""Step results reported by pgdyno-driver, validated: a load host is not trusted. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, R
 
 _PERCENTILES = ("p50", "p95", "p99", "p999", "max")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)  # of roles, statements and SQLSTATEs
-_MOST_NAMES = 64  # in one list; the driver has a fifth of that
-_LARGEST = 1 << 63  # that the store can keep
+_MOST_NAMES = 64  # in one list; the driver uses a fifth of that
+_LARGEST = 1 << 63  # limit of the store's integers
 _MOST_S, _LEAST_S = 1e9, 1e-9  # the driver counts nanoseconds
 _MOST_US = 1e15
 
@@ -25,9 +25,9 @@ T = TypeVar("T")
 class StepResult:
     """The results of a step.
 
-    ``began_s`` is when its clients began, on the monotonic clock; ``chores_s`` is what came after them, such
-    as building indexes. What is left when the clients have ended is an interval, too: it is shorter than the
-    others, and missing if it is less than a tenth of one.
+    ``began_s`` is the start of its clients on the monotonic clock; ``chores_s`` is the time of later work,
+    such as index builds. The last interval ends with the clients, so it is shorter than the others; it is
+    missing if shorter than a tenth of one.
     """
 
     began_s: float
@@ -38,7 +38,7 @@ class StepResult:
     client_cpu_us: float
 
     def has_worked(self, role: str) -> bool:
-        """Whether a role has completed anything."""
+        """Whether a role has completed a transaction."""
         return role in self.roles and self.roles[role].transactions > 0
 
 
@@ -49,9 +49,10 @@ def step_result(
     intervals: Sequence[IntervalRecord],
     roles: Sequence[str],
 ) -> StepResult:
-    """Return the results of a step from its last events, and the intervals that were told before.
+    """Return the results of a step from its last events and its reported intervals.
 
-    Without any role it had chores alone; otherwise it has these. Raises: as ``_checked`` has it.
+    ``roles`` must be present, unless there are none because the step only had chores.
+    Raises: as ``interval_record``.
     """
     (arm,) = phase["arms"]
     found = {one.name: one for one in map(role_record, arm["roles"])}
@@ -89,7 +90,7 @@ def role_record(role: Mapping[str, Any]) -> RoleRecord:
 def interval_record(event: Mapping[str, Any]) -> IntervalRecord:
     """Return the record of an interval, on the driver's clock.
 
-    Raises: LookupError, TypeError, ValueError for what is no interval.
+    Raises: LookupError, TypeError, ValueError, ArithmeticError or AttributeError for an invalid event.
     """
     length_s = _seconds(event["length_s"])
     if length_s == 0:
@@ -108,7 +109,7 @@ def interval_record(event: Mapping[str, Any]) -> IntervalRecord:
 
 
 def from_the_first(intervals: Sequence[IntervalRecord]) -> tuple[IntervalRecord, ...]:
-    """Return intervals on the clock of the step, which begins with the first."""
+    """Return intervals on the step's clock, which starts with the first interval."""
     began_s = intervals[0].start_s if intervals else 0.0
     return tuple(replace(one, start_s=one.start_s - began_s) for one in intervals)
 
@@ -119,44 +120,44 @@ def _percentiles_ms(summary_us: Mapping[str, Any] | None) -> dict[str, float]:
     return {name: _microseconds(summary_us[name]) / 1000 for name in _PERCENTILES}
 
 
-def _named(told: Mapping[str, Any], read: Callable[[Any], T]) -> dict[str, T]:
-    if len(told) > _MOST_NAMES:
+def _named(reported: Mapping[str, Any], read: Callable[[Any], T]) -> dict[str, T]:
+    if len(reported) > _MOST_NAMES:
         raise ValueError("there are too many names")
-    return {_name(name): read(value) for name, value in told.items()}
+    return {_name(name): read(value) for name, value in reported.items()}
 
 
-def _by_sqlstate(told: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return transactions that were given up, by SQLSTATE alone: a role has few statements."""
+def _by_sqlstate(errors: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return failed transactions by SQLSTATE, added up over a role's few statements."""
     counts: Counter[str] = Counter()
-    for one in told[:_MOST_NAMES]:
+    for one in errors[:_MOST_NAMES]:
         counts[_name(one["sqlstate"])] += _count(one["count"])
     return dict(counts)
 
 
-def _name(told: Any) -> str:
-    if not isinstance(told, str) or not _NAME.fullmatch(told):
-        raise ValueError("a name is none")
-    return told
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise ValueError("a name is invalid")
+    return value
 
 
-def _count(told: Any) -> int:
-    if type(told) is not int or not 0 <= told < _LARGEST:
-        raise ValueError("a count is none")
-    return told
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < _LARGEST:
+        raise ValueError("a count is invalid")
+    return value
 
 
-def _seconds(told: Any) -> float:
-    seconds = _number(told, _MOST_S)
+def _seconds(value: Any) -> float:
+    seconds = _number(value, _MOST_S)
     if 0 < seconds < _LEAST_S:
         raise ValueError("a time is too short to be measured")
     return seconds
 
 
-def _microseconds(told: Any) -> float:
-    return _number(told, _MOST_US)
+def _microseconds(value: Any) -> float:
+    return _number(value, _MOST_US)
 
 
-def _number(told: Any, most: float) -> float:
-    if type(told) not in {int, float} or not math.isfinite(told) or not 0 <= told <= most:
-        raise ValueError("a number is none")
-    return float(told)
+def _number(value: Any, most: float) -> float:
+    if type(value) not in {int, float} or not math.isfinite(value) or not 0 <= value <= most:
+        raise ValueError("a number is invalid")
+    return float(value)

@@ -12,8 +12,8 @@ from pgdyno.load.step_results import StepResult, interval_record, step_result
 from pgdyno.model.experiments.step_record import IntervalRecord
 from pgdyno.model.experiments.workload import Step
 
-_LONGEST_S = 86_400.0  # arbitrary: of a step that ends after its rows, from another host
-_FASTEST_CLOCK, _SPARE_INTERVALS = 2, 10  # arbitrary bounds on how many intervals there can have been
+_LONGEST_S = 86_400.0  # arbitrary: limit on another host for a step that ends after a number of rows
+_FASTEST_CLOCK, _SPARE_INTERVALS = 2, 10  # arbitrary bounds on the number of intervals
 
 
 def run_step(
@@ -25,16 +25,16 @@ def run_step(
 ) -> StepResult:
     """Run a step until its clients have finished, or for its duration.
 
-    ``at_start`` is called before its clients connect, when the driver is there that may have to be sent far;
-    ``at_end`` when they have finished, while they are still connected.
+    ``at_start`` is called before its clients connect, after the driver has arrived on a remote host;
+    ``at_end`` when the clients have finished, while they are still connected.
 
-    Raises: GeneratorFailedError, also for what no step's results can be.
+    Raises: GeneratorFailedError, also for invalid results.
     """
     driver.start(job, at_start)
     began_s = time.monotonic()
     driver.send({"do": "run", "duration_s": step.duration_s, "interval_s": step.interval_s})
     intervals = list[IntervalRecord]()
-    limit_s = (step.duration_s or 0.0) + step.patience_s  # between two signs of life
+    limit_s = (step.duration_s or 0.0) + step.patience_s  # between two events
     while (event := driver.receive(limit_s))["event"] != "run-ended":
         with _checked(driver):
             intervals.append(interval_record(driver.expect("interval", event)))
@@ -47,22 +47,22 @@ def run_step(
 
 
 def longest_s(step: Step) -> float:
-    """Return how long a step may take that another host issues."""
+    """Return the time limit of a step issued by another host."""
     return _LONGEST_S if step.duration_s is None else step.duration_s + step.patience_s
 
 
 def _require_in_time(driver: DriverProcess, step: Step, intervals: int, passed_s: float) -> None:
-    """Raise GeneratorFailedError for a driver that tells of intervals too fast, or from afar for too long."""
+    """Raise GeneratorFailedError if intervals come too fast, or a remote step takes too long."""
     if intervals > _FASTEST_CLOCK * passed_s / step.interval_s + _SPARE_INTERVALS:
-        raise driver.failure("it tells of more intervals than there can have been")
+        raise driver.failure("it reports more intervals than the elapsed time allows")
     if driver.distance and passed_s > longest_s(step):
         raise driver.failure(f"the step did not end within {numbers.duration(longest_s(step))}")
 
 
 @contextmanager
 def _checked(driver: DriverProcess) -> Iterator[None]:
-    """Raise GeneratorFailedError for events that are none of a driver's."""
+    """Raise errors from invalid events as GeneratorFailedError."""
     try:
         yield
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise driver.failure("its results are none of its kind") from error
+        raise driver.failure("it reports invalid results") from error

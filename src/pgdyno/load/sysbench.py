@@ -1,6 +1,6 @@
-"""sysbench 1.0, unmodified: its own OLTP scripts.
+"""sysbench 1.0, unmodified, with its own OLTP scripts in a wrapper that logs every transaction.
 
-They are wrapped so that every transaction is logged. On a load host it is that host's own.
+On a load host, the host's own sysbench is used.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.base.errors import GeneratorError
-from pgdyno.load._contract import Command, LoadRequest, Target
+from pgdyno.load._contract import LoadRequest, Target
 from pgdyno.load.driver import ArmTarget
+from pgdyno.load.process import Command
 from pgdyno.model.experiments.workload import DataSet, SysbenchScript, Workload
 
 NAME = "sysbench"
@@ -22,7 +23,7 @@ _WRAPPER = Path(__file__).with_name("sysbench_transactions.lua")
 
 @dataclass(frozen=True)
 class Sysbench:
-    """sysbench at a path; ``wrapper`` is the logging script at a place that the account can read."""
+    """sysbench at a path; ``wrapper`` is the logging script, readable by the generators' account."""
 
     program: Path
     wrapper: Path
@@ -46,21 +47,21 @@ class Sysbench:
 
 
 def job(arms: Sequence[ArmTarget], workload: Workload, request: LoadRequest) -> str:
-    """Return a job for the program that lets a load host's sysbench run, as one line of JSON.
+    """Return a job for the program that runs a load host's sysbench, as one line of JSON.
 
-    That program knows sysbench's path and the wrapper's, and ends it: there is no time limit.
+    That program adds the paths of sysbench and the wrapper, and ends sysbench: the job has no duration.
     """
-    told = []
+    entries = []
     for arm in arms:
-        asked = replace(request, duration_s=0, log_prefix=arm.log_prefix or Path())
-        command = Sysbench(Path(NAME), _WRAPPER).run(arm.target, workload, asked)
+        own = replace(request, duration_s=0, log_prefix=arm.log_prefix or Path())
+        command = Sysbench(Path(NAME), _WRAPPER).run(arm.target, workload, own)
         named = {"name": arm.name, "log": str(arm.log_prefix)}
-        told.append({**named, "options": command.argv[2:], "environment": command.environment})
-    return json.dumps({"arms": told, "cpus": list(request.cpus)})
+        entries.append({**named, "options": command.argv[2:], "environment": command.environment})
+    return json.dumps({"arms": entries, "cpus": list(request.cpus)})
 
 
 def wrapper_text() -> str:
-    """Return the logging wrapper, to be placed where the account can read it."""
+    """Return the text of the logging wrapper, to be written where the account can read it."""
     return _WRAPPER.read_text()
 
 

@@ -1,11 +1,11 @@
 -- Runs one of sysbench's own scripts unchanged and logs every transaction in pgbench's format:
 --    client transaction latency_us script epoch_s epoch_us
--- so that pgdyno can count exactly what completed inside a slice. A transaction that fails has
--- failed:SQLSTATE:: in place of its latency. sysbench begins it again with other keys if the error permits it; the
--- latency of the one that succeeds includes the tries before. Environment:
+-- so that pgdyno can count exactly the transactions completed in a slice. A failed transaction has
+-- failed:SQLSTATE:: instead of its latency. sysbench retries it with other keys if the error allows that; the
+-- latency of the successful one includes the earlier attempts. Environment:
 --    PGDYNO_SCRIPT   name of the sysbench script, for example oltp_read_only
 --    PGDYNO_LOG      prefix of the log files; one file per thread: PREFIX.THREAD
--- Lines are written at once (line buffering), so that ending sysbench by a signal loses nothing.
+-- Output is line buffered, so ending sysbench by a signal loses nothing.
 
 local ffi = require("ffi")
 

@@ -1,4 +1,4 @@
-"""One load on one server by pgdyno-driver, without a comparison: for a time, a number, or with rests."""
+"""One load on one server by pgdyno-driver, without a comparison: for a duration, a count, or with pauses."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pgdyno.load.driver_process import DriverProcess, Event
 from pgdyno.model.experiments.failures import Failures, added_up, failed_share, require_few
 
-_DRAIN_TIMEOUT_S = 90.0  # above the driver's own limit of 60 s, so that its message is seen
-_INTERVAL_LIMIT_S = 300.0  # between two signs of life; it tells each second how far it is
+_DRAIN_TIMEOUT_S = 90.0  # above the driver's own limit of 60 s, so that its error arrives first
+_INTERVAL_LIMIT_S = 300.0  # between two events; the driver reports an interval every second
 
 
 @dataclass(frozen=True)
 class TimedRun:
-    """The result."""
+    """The result of a run."""
 
     running_s: float
     transactions: int
@@ -32,30 +32,30 @@ class TimedRun:
 
 
 def run_for(
-    driver: DriverProcess, job: str, duration_s: float, tell: Callable[[float], None] = lambda _: None
+    driver: DriverProcess, job: str, duration_s: float, report: Callable[[float], None] = lambda _: None
 ) -> TimedRun:
-    """Issue a job's load for a time; ``tell`` is told how much of it has passed.
+    """Issue a job's load for ``duration_s``; ``report`` gets the elapsed time in seconds.
 
     Raises: GeneratorFailedError.
     """
     driver.start(job)
     driver.send({"do": "run", "duration_s": duration_s})
     while (event := driver.receive(duration_s + _DRAIN_TIMEOUT_S))["event"] != "run-ended":
-        tell(driver.expect("interval", event)["t_s"])
+        report(driver.expect("interval", event)["t_s"])
     (arm,) = driver.stop()["arms"]
     return TimedRun(arm["running_s"], _transactions(arm), _failures(arm))
 
 
 @dataclass(frozen=True)
 class RestingRun:
-    """A load whose clients are connected, and rest: no transaction is under way."""
+    """A paused load: its clients are connected, and no transaction is open."""
 
     driver: DriverProcess
 
     def go_on(self, duration_s: float) -> int:
-        """Issue transactions for a time; return how many were done when the clients rest again.
+        """Issue transactions for ``duration_s``, and return their number when the clients rest again.
 
-        Raises: GeneratorFailedError, also if too many of them failed.
+        Raises: GeneratorFailedError, also if too many transactions failed.
         """
         self.driver.send({"do": "run", "duration_s": duration_s})
         while (event := self.driver.receive(duration_s + _DRAIN_TIMEOUT_S))["event"] != "run-ended":
@@ -84,9 +84,9 @@ def _require_few(arm: Event) -> None:
 
 
 def run_counted(driver: DriverProcess, job: str, when_connected: Callable[[], None]) -> None:
-    """Issue a job's transactions until its clients have done their number of them.
+    """Issue a job's fixed number of transactions per client.
 
-    ``when_connected`` is called before the first. Raises: GeneratorFailedError.
+    ``when_connected`` is called before the first one. Raises: GeneratorFailedError, also if too many failed.
     """
     driver.start(job)
     when_connected()

@@ -1,4 +1,4 @@
-"""The tables of TPC-H: how they are made and filled, and their rows at a scale in thousandths."""
+"""The tables of TPC-H: their SQL, and their numbers of rows at a scale in thousandths."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from importlib.resources import files
 from pgdyno.model.experiments.workload import TPCHGEN, DataSet
 
 _SQL = files(__package__) / "tpch"
-_LINES_PER_ORDER = 4  # on average; how many lines there are, chance decides
+_LINES_PER_ORDER = 4  # on average; the number of lines is random
 _ROWS_PER_THOUSANDTH = {"supplier": 10, "customer": 150, "part": 200, "partsupp": 800, "orders": 1500}
 _ROWS = {"region": 5, "nation": 25}
-BYTES_PER_THOUSANDTH = 1_800_000  # measured at scale 1, indexes included
+BYTES_PER_THOUSANDTH = 1_800_000  # measured at scale 1, including indexes
 
 
 @dataclass(frozen=True)
 class Filling:
     """The data to load.
 
-    ``tables`` creates the tables, ``keys`` follows after the rows; both are SQL.
+    ``tables`` creates the tables, and ``keys`` is run after loading the rows; both are SQL.
 
-    ``rows`` are by table, roughly; ``exact`` those whose number is fixed.
+    ``rows`` are the approximate numbers by table; ``exact`` are the fixed ones.
     """
 
     thousandths: int  # the scale
@@ -49,11 +49,11 @@ def filling(data_set: DataSet) -> Filling:
 
 
 def exact_rows(thousandths: int) -> dict[str, int]:
-    """Return the rows of every table whose number the specification fixes."""
+    """Return the numbers of rows that the specification fixes, by table."""
     return {**_ROWS, **{name: rows * thousandths for name, rows in _ROWS_PER_THOUSANDTH.items()}}
 
 
 def usual_rows(thousandths: int) -> dict[str, int]:
-    """Return about how many rows every table has, in the order in which they may refer to each other."""
+    """Return the approximate numbers of rows by table, with referenced tables before referencing ones."""
     exact = exact_rows(thousandths)
     return {**exact, "lineitem": _LINES_PER_ORDER * exact["orders"]}

@@ -1,7 +1,7 @@
-"""Load the rows of TPC-H's generator tpchgen (PyPI: tpchgen-cli) by COPY.
+"""Load rows from the TPC-H generator tpchgen (PyPI: tpchgen-cli) by COPY.
 
-Its output goes through a pipe, so that the rows are on disk only once. Large tables come in parts, and as
-many parts are copied at a time as there are CPUs.
+Its output is piped to COPY, so the rows are written to disk only once. Large tables are generated in parts,
+and one part per CPU is copied at a time.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pgdyno.load.process import Wrap
 from pgdyno.load.tpch_tables import Filling
 from pgdyno.model.experiments.tpch import scale_text
 
-Tell = Callable[[float], None]
-"""Is told which share of the work is done."""
+ReportShare = Callable[[float], None]
+"""Gets the completed share of the work."""
 
-_ROWS_PER_PART = 500_000  # arbitrary: a second or two of COPY, so that progress is seen
+_ROWS_PER_PART = 500_000  # arbitrary: one or two seconds of COPY, for visible progress
 _CHUNK_BYTES = 1 << 18
 _COPY = SQL("COPY {} FROM STDIN WITH (FORMAT csv, HEADER)")
 _KEYS_SHARE = 0.35  # of the whole load, measured at scale 1 on two CPUs: keys and indexes after the rows
@@ -35,7 +35,7 @@ _KEYS_SHARE = 0.35  # of the whole load, measured at scale 1 on two CPUs: keys a
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of a table. Parts count from 1."""
+    """A part of a table, numbered from 1."""
 
     table: str
     number: int
@@ -45,28 +45,28 @@ class _Part:
 
 @dataclass(frozen=True)
 class Tpchgen:
-    """tpchgen, where the generators' account can run it; ``wrap`` makes a command line that account's.
+    """tpchgen at a path that the generators' account can run; ``wrap`` makes a command run as that account.
 
-    ``environment`` is all that it gets.
+    ``environment`` is its complete environment.
     """
 
     program: Path
     wrap: Wrap
     environment: Mapping[str, str]
 
-    def fill(self, target: Target, filling: Filling, *, jobs: int, tell: Tell) -> None:
-        """Load everything into an empty database.
+    def fill(self, target: Target, filling: Filling, *, jobs: int, report: ReportShare) -> None:
+        """Load everything into an empty database; ``report`` gets the completed share.
 
-        Raises: GeneratorFailedError with the server's or the program's words, or if rows are missing.
+        Raises: GeneratorFailedError with the server's or the program's message, or if rows are missing.
         """
         _run(target, filling.tables)
-        self._copy_all(target, filling, jobs, tell)
+        self._copy_all(target, filling, jobs, report)
         statements = [one for one in filling.keys.split(";") if one.strip()]
         for done, statement in enumerate(statements, 1):
             _run(target, statement)
-            tell(1 - _KEYS_SHARE * (1 - done / len(statements)))
+            report(1 - _KEYS_SHARE * (1 - done / len(statements)))
 
-    def _copy_all(self, target: Target, filling: Filling, jobs: int, tell: Tell) -> None:
+    def _copy_all(self, target: Target, filling: Filling, jobs: int, report: ReportShare) -> None:
         whole, done, copied, stopped = sum(filling.rows.values()), 0, Counter[str](), Event()
         with ThreadPoolExecutor(jobs) as pool:
             running: dict[Future[int], _Part] = {
@@ -77,15 +77,15 @@ class Tpchgen:
                     part = running[finished]
                     copied[part.table] += finished.result()
                     done += part.rows
-                    tell((1 - _KEYS_SHARE) * done / whole)
-            finally:  # after an error, and when the user has had enough: the others need not go on
+                    report((1 - _KEYS_SHARE) * done / whole)
+            finally:  # after an error or an interrupt, the other parts stop
                 stopped.set()
                 pool.shutdown(cancel_futures=True)
         for table, expected in filling.exact.items():
             if copied[table] != expected:
                 raise GeneratorFailedError(
                     f"tpchgen made {copied[table]} rows of {table}, not {expected}",
-                    hint="pip install 'pgdyno[tpch]' installs the version that pgdyno knows",
+                    hint="pip install 'pgdyno[tpch]' installs the supported version",
                 )
 
     def _copy(self, target: Target, filling: Filling, part: _Part, stopped: Event) -> int:
@@ -115,41 +115,41 @@ class Tpchgen:
                             copy.write(chunk)
                     rows = cursor.rowcount
             finally:
-                process.stdout.close()  # one that is still writing ends
+                process.stdout.close()  # ends the program if it is still writing
             _require_clean_end(process)
             return rows
 
 
 def connect(target: Target) -> psycopg.Connection:
-    """Open a connection that limits no statement. Raises: psycopg.Error."""
+    """Open a connection without limits on statements. Raises: psycopg.Error."""
     return psycopg.connect(
         host=target.host, port=target.port, user=target.user, dbname=target.database, autocommit=True
     )
 
 
 def _parts(filling: Filling) -> Iterator[_Part]:
-    """Yield all parts, the largest tables first, so that only short parts come last."""
+    """Yield all parts, the largest tables first, so that the last parts are short."""
     for table, rows in sorted(filling.rows.items(), key=lambda item: -item[1]):
         count = max(1, rows // _ROWS_PER_PART)
         yield from (_Part(table, number, count, rows // count) for number in range(1, count + 1))
 
 
 def _run(target: Target, statements: str) -> None:
-    with _named("could not make the tables and keys"), closing(connect(target)) as connection:
+    with _named("could not create the tables and keys"), closing(connect(target)) as connection:
         connection.execute(statements.encode())
 
 
 def _require_clean_end(process: subprocess.Popen[bytes]) -> None:
     assert process.stderr is not None  # noqa: S101 — it was opened as a pipe
-    said = process.stderr.read().decode(errors="replace").strip()
+    errors = process.stderr.read().decode(errors="replace").strip()
     if process.wait() != 0:
-        raise GeneratorFailedError(f"tpchgen failed with status {process.returncode}", detail=said or None)
+        raise GeneratorFailedError(f"tpchgen failed with status {process.returncode}", detail=errors or None)
 
 
 @contextmanager
-def _named(what: str) -> Iterator[None]:
-    """Raise an error of the server as GeneratorFailedError."""
+def _named(failure: str) -> Iterator[None]:
+    """Raise a server error as GeneratorFailedError with this message."""
     try:
         yield
     except psycopg.Error as error:
-        raise GeneratorFailedError(what, detail=str(error).strip()) from error
+        raise GeneratorFailedError(failure, detail=str(error).strip()) from error

@@ -1,4 +1,4 @@
-"""Read a generator's per-transaction log while it runs; put together one that comes from another host.
+"""Read a generator's per-transaction log while it runs; assemble a log sent by another host.
 
 ``measure/blocks/transactions.py`` parses it.
 """
@@ -19,28 +19,31 @@ from typing import Any
 
 from pgdyno.base.errors import GeneratorFailedError
 
-MOST_BYTES = 2 << 30  # arbitrary: some 60 million transactions since the last call
+MOST_BYTES = 2 << 30  # arbitrary: about 60 million transactions since the last call
 _SENT_FILE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})", re.ASCII)  # ARM.THREAD
-_MOST_PART_BYTES = 1 << 20  # the program on a load host sends an eighth of that
+_MOST_PART_BYTES = 1 << 20  # the program on a load host sends parts of an eighth of that
 
 
 def log_label(experiment_id: str, workload: str, round_index: int, arm: int) -> str:
-    """Return the name under which an arm's transactions are logged; it begins with the experiment's id."""
+    """Return the name of an arm's transaction log; it begins with the experiment's id."""
     return f"{experiment_id}.{workload}.{round_index}.{arm}"
 
 
 @dataclass
 class TransactionLog:
-    """All log files of one generator process: ``PREFIX.*``. Remembers how far each has been read.
+    """All log files of one generator process, ``PREFIX.*``, with the offset up to which each was read.
 
-    They are written by the generators' user, who could make them as large as the disk.
+    They are written by the generators' user, who could fill the disk with them.
     """
 
     prefix: Path
     _offsets: dict[Path, int] = field(default_factory=dict)
 
     def read_new(self) -> bytes:
-        """Return the complete lines written since the last call; a torn last line is left for the next."""
+        """Return the complete lines written since the last call; an incomplete one is left for the next.
+
+        Raises: GeneratorFailedError for a file that is not regular, or for more than ``MOST_BYTES``.
+        """
         paths = sorted(self.prefix.parent.glob(f"{glob.escape(self.prefix.name)}.*"))
         read: list[bytes] = []
         for path in paths:
@@ -53,20 +56,20 @@ class TransactionLog:
             new_bytes = os.fstat(file.fileno()).st_size - offset
             if new_bytes > most_bytes:
                 raise GeneratorFailedError(
-                    "a generator's log is larger than what is read at once",
-                    detail=f"{path} has {new_bytes} new bytes, a generator may write {MOST_BYTES}",
+                    "a generator's log is too large",
+                    detail=f"{path} has {new_bytes} new bytes; the limit per generator is {MOST_BYTES}",
                     hint="measure in shorter blocks: --block, or block_s in an experiment file",
                 )
             file.seek(offset)
-            text = file.read(max(0, new_bytes))  # it grows meanwhile
+            text = file.read(max(0, new_bytes))  # the file may have grown
         complete = text[: text.rfind(b"\n") + 1]
         self._offsets[path] = offset + len(complete)
         return complete
 
 
 def _open_plain(path: str, flags: int) -> int:
-    """Open a log of the generators' user, who could have put a link or a FIFO there for root to follow."""
-    refused = GeneratorFailedError("a generator's log is not a plain file", detail=path)
+    """Open a log of the generators' user, who could have replaced it with a link or a FIFO."""
+    refused = GeneratorFailedError("a generator's log is not a regular file", detail=path)
     try:
         file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -78,9 +81,9 @@ def _open_plain(path: str, flags: int) -> int:
 
 
 def keep_sent_part(host: str, prefixes: Sequence[Path], event: Mapping[str, Any]) -> int:
-    """Append a part of a log that a host has sent; return its size. ``prefixes`` are of the arms here.
+    """Append a part of a log sent by a host; return its size. ``prefixes`` are local, by arm.
 
-    Raises: GeneratorFailedError for any other event, and for a part that is cut off or too large.
+    Raises: GeneratorFailedError for an invalid event, and for a part that is truncated or too large.
     """
     try:
         arm, thread = map(int, _matched(event["file"]))
@@ -88,18 +91,18 @@ def keep_sent_part(host: str, prefixes: Sequence[Path], event: Mapping[str, Any]
         packed = base64.b64decode(event["part"], validate=True)
         part = _unpacked(packed)
     except (KeyError, IndexError, TypeError, ValueError, zlib.error) as error:
-        raise GeneratorFailedError(f"{host} sends something else than the log of its load") from error
+        raise GeneratorFailedError(f"{host} sent an invalid part of its load's log") from error
     with open(prefix.with_name(f"{prefix.name}.{thread}"), "ab", opener=_open_own) as file:
         file.write(part)
     return len(part)
 
 
 def _unpacked(packed: bytes) -> bytes:
-    """Return a part of a log. Raises: ValueError, or zlib's error, unless it is whole and not too large."""
+    """Return a decompressed part. Raises: ValueError or zlib.error if it is truncated or too large."""
     unpacking = zlib.decompressobj()
     part = unpacking.decompress(packed, _MOST_PART_BYTES)
     if not unpacking.eof or unpacking.unused_data:
-        raise ValueError("it is cut off, or too large, or something follows")
+        raise ValueError("it is truncated, too large, or followed by other data")
     return part
 
 
@@ -111,5 +114,5 @@ def _matched(name: str) -> Sequence[str]:
 
 
 def _open_own(path: str, flags: int) -> int:
-    """Open a log to append to; the generators' user, whose directory it is, could have put a link there."""
+    """Open a log for appending, without following links that the generators' user could have placed there."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)

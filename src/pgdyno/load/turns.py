@@ -1,11 +1,11 @@
-"""Taking turns: at any instant at most one arm's load issues transactions.
+"""Taking turns: at any time, at most one arm's load issues transactions.
 
-Noise on shared machines lives at the scale of seconds, so arms are paired faster than that. See
-docs/method.md for why this works and what it cannot see.
+Noise on shared machines varies over seconds, so arms alternate faster than that. docs/method.md explains the
+method and its limits.
 
-frozen.py    one program per arm (pgbench, sysbench); all but one are stopped by signals
-drained.py   one process for all arms (pgdyno-driver); it lets transactions end before the next turn
-away/        the same on other hosts, one process on each
+frozen.py        one program per arm (pgbench, sysbench); all but one are stopped by signals
+drained.py       one process for all arms (pgdyno-driver); it drains transactions before the next turn
+hosts_turns.py   the same on other hosts, one process on each
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pgdyno.model.experiments.experiment import HostLog, Slice
 
 
 class Servers(Protocol):
-    """The arms' server processes, as they are during one block."""
+    """The arms' server processes during one block."""
 
     @property
     def pids(self) -> Sequence[Sequence[int]]:
@@ -25,7 +25,7 @@ class Servers(Protocol):
         ...
 
     def read_cpu_ns(self) -> tuple[int, ...]:
-        """Return the CPU time that each arm's server has used so far."""
+        """Return the CPU time used so far by each arm's server, in ns."""
         ...
 
 
@@ -33,38 +33,38 @@ class Turns(Protocol):
     """The loads of one workload on all arms of a round."""
 
     def warm_up(self, arm: int, duration_s: float) -> None:
-        """Let an arm's load run for the first time, and leave it at rest.
+        """Run an arm's load for the first time, and leave it at rest.
 
-        Raises: GeneratorFailedError if it does not come to work.
+        Raises: GeneratorFailedError if it does not start.
         """
         ...
 
     def take(
         self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers
     ) -> Iterator[Slice]:
-        """Give arms their turns in this order, and yield every slice as it ends. All rest before and after.
+        """Run turns in this order, and yield every slice as it ends. All arms rest before and after.
 
         Raises: GeneratorFailedError if a load ended during its turn.
         """
         ...
 
     def client_cpu_us(self, arm: int) -> tuple[float, ...] | None:
-        """Return the CPU time that this arm's load has cost each host so far; None if nothing runs."""
+        """Return the CPU time of the arm's load so far on each host, in µs; None if no load runs."""
         ...
 
     def pids(self, arm: int) -> tuple[int, ...]:
-        """Return the processes that issue an arm's load; none before it is warmed up."""
+        """Return the local processes that issue an arm's load; empty before its warm-up."""
         ...
 
     def end(self) -> None:
         """End all loads, so that their logs are complete.
 
-        Raises: GeneratorFailedError if one of them had failed.
+        Raises: GeneratorFailedError if one of them has failed.
         """
         ...
 
     def logs(self, arm: int) -> Sequence[HostLog]:
-        """Return the transactions that an arm has completed, by host that has issued them."""
+        """Return the transactions that an arm has completed, by load host."""
         ...
 
     def close(self) -> None:

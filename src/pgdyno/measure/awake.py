@@ -1,8 +1,8 @@
-"""Keeps idle CPUs awake while scratch servers are measured, alike in all arms.
+"""Keep idle CPUs awake while scratch servers are measured, in all arms alike.
 
-Waking an idle CPU can take longer than the statement that it is woken for, most of all in a virtual machine:
-the figures then tell how the hypervisor wakes CPUs. The machine is given back as it was found, with receipts,
-by ``apply/host_state.py``. What does not make the probe's wake-up shorter is left alone, and not claimed.
+Waking an idle CPU can take longer than the statement it is woken for, most of all in a virtual machine: the
+figures then describe how the hypervisor wakes CPUs. ``apply/host_state.py`` restores the machine, with
+receipts. A method that does not shorten the probe's wake-up is not used, and the record does not claim it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from pgdyno.apply.host_state import HostState
 from pgdyno.base.errors import PgdynoError, RefusedError, StillChangedError, UsageError
-from pgdyno.host.awake import HALT_POLLING, POLLING, Awake, AwakeMeans, idling_files
+from pgdyno.host.cpu_idling import HALT_POLLING, POLLING, Awake, AwakeMeans, idling_files
 from pgdyno.host.kernel_file import display_name
 from pgdyno.host.probing.spinners import Spin, Spinners, boot_line, polling_wanted, why_no_polling
 from pgdyno.host.probing.wakeup import measure_wake_up
@@ -22,18 +22,18 @@ from pgdyno.model.plans.plan import Plan, Skipped
 from pgdyno.model.variants.variant import Variant
 
 SHORTER = 0.75
-"""A wake-up has to come down to this share of what it took: arbitrary, above the probe's own spread."""
+"""Share of the time before at or below which a wake-up is shorter: arbitrary, above the probe's spread."""
 _PROBES = 3  # arbitrary: half a second
-_POLLING_ALREADY = "CPUs poll already before they halt"
-NOT_OURS = "nothing is changed for a server that pgdyno does not start"
+_POLLING_ALREADY = "CPUs already poll before they halt"
+NOT_OURS = "pgdyno changes the host only for servers that it starts"
 Probe = Callable[[], float | None]
-"""Measures a wake-up on an idle CPU, in µs; None where that is not possible."""
+"""Measures the wake-up latency of an idle CPU, in µs; None where that is not possible."""
 
 
 def probe_us() -> float | None:
     """Return the latency of waking an idle CPU, in µs: the least of several medians.
 
-    Whatever else runs for a moment makes a median longer, by taking the CPU that should be idle.
+    Another process that runs for a moment occupies the idle CPU and makes a median longer.
     """
     medians = (measure_wake_up().idle_us.or_none() for _ in range(_PROBES))
     return min((median for median in medians if median is not None), default=None)
@@ -41,7 +41,7 @@ def probe_us() -> float | None:
 
 @dataclass(frozen=True)
 class Keeping:
-    """The means of keeping CPUs awake: a record, and kernel files or processes."""
+    """A method of keeping CPUs awake: its record, and the kernel files to set or the processes to run."""
 
     record: Awake
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -50,19 +50,17 @@ class Keeping:
 
 @dataclass(frozen=True)
 class AwakeKeeper:
-    """Finds out how to keep a machine's CPUs awake, by trying."""
+    """Finds a method that keeps a machine's CPUs awake, by trial."""
 
     host_state: HostState
     spinners: Spinners
     probe: Probe = probe_us
 
     def find(self, variants: Sequence[Variant], as_booted: str = "") -> Keeping:
-        """Try the ways to keep CPUs awake, and return the one that works.
+        """Try the methods that keep CPUs awake and return the one that works; the machine is restored.
 
-        The machine is then as it was.
-
-        ``as_booted`` says why nothing is to be tried. What a killed measurement has left is restored first.
-        Raises: StillChangedError if the machine could not be given back.
+        ``as_booted`` is a reason not to try any. Changes left by a killed measurement are restored first.
+        Raises: StillChangedError if the machine could not be restored.
         """
         not_restored = self._restore_left()
         before = Awake(None, "", self.probe(), None, boot_line(self.host_state.tree))
@@ -75,9 +73,9 @@ class AwakeKeeper:
         return self._spinning(before, found.record.reason)
 
     def again(self, stored: Awake | None, *, is_wanted: bool) -> Keeping:
-        """Return how to go on with an interrupted experiment: as it was measured before.
+        """Return the method for resuming an interrupted experiment: the one it was measured with.
 
-        Raises: UsageError if it was measured in another way than is asked for, or than is possible now.
+        Raises: UsageError if that method is not the requested one, or not possible now.
         """
         not_restored = self._restore_left()
         means = None if stored is None else stored.means
@@ -93,7 +91,7 @@ class AwakeKeeper:
         obstacle = self._why_no_polling() if is_polling else self.spinners.why_not()
         if (reason := not_restored or obstacle) is not None:
             raise UsageError(
-                "the experiment was measured with CPUs kept awake, which is not possible now",
+                "the experiment was measured with CPUs kept awake, but that is not possible now",
                 detail=reason,
                 hint="repeat its command line without --resume",
             )
@@ -128,10 +126,7 @@ class AwakeKeeper:
         return Keeping(replace(before, reason=f"{why_no_polling}; {obstacle}"))
 
     def _restore_left(self) -> str | None:
-        """Restore the files left by a killed measurement.
-
-        Return the reason if that is not possible.
-        """
+        """Restore kernel files left changed by a killed measurement; return why not, if that fails."""
         try:
             self.host_state.restore_left(POLLING)
         except PgdynoError as error:
@@ -153,7 +148,7 @@ class AwakeKeeper:
 class Trial:
     """Wake-up latencies without and with kernel files set.
 
-    ``obstacle``: why the files are not worth setting, if so.
+    ``obstacle`` is the reason not to set the files; empty if they help.
     """
 
     booted_us: float | None
@@ -164,16 +159,16 @@ class Trial:
 def try_files(
     host_state: HostState, probe: Probe, booted_us: float | None, files: Mapping[str, str]
 ) -> Trial:
-    """Let the kernel's files hold these values for the time of a probe.
+    """Set kernel files for the duration of one probe.
 
-    Raises: StillChangedError if the machine could not be given back.
+    Raises: StillChangedError if the machine could not be restored.
     """
     try:
         with host_state.holding(files):
             held_us = probe()
     except StillChangedError:
         raise
-    except PgdynoError as error:  # what the kernel does not take has been given back
+    except PgdynoError as error:  # a value that the kernel rejects has been restored
         return Trial(booted_us, None, error.message)
     if is_shorter(booted_us, held_us):
         return Trial(booted_us, held_us)
@@ -181,19 +176,19 @@ def try_files(
 
 
 def is_shorter(booted_us: float | None, held_us: float | None) -> bool:
-    """Whether a wake-up takes clearly less than before."""
+    """Whether a wake-up takes clearly less time than before."""
     return booted_us is not None and held_us is not None and held_us <= SHORTER * booted_us
 
 
-def as_booted_beside(host_state: HostState, *, is_here: bool, probe: Probe = probe_us) -> Awake:
-    """Return the record for a server that is not pgdyno's: its machine's, if that is this one."""
+def awake_record_of_attached(host_state: HostState, *, is_here: bool, probe: Probe = probe_us) -> Awake:
+    """Return the record for a server that pgdyno did not start; with a probe if it runs on this host."""
     if not is_here:
         return Awake(None, NOT_OURS)
     return Awake(None, NOT_OURS, probe(), None, boot_line(host_state.tree))
 
 
 def _chosen_by(variants: Sequence[Variant]) -> str | None:
-    """Say that variants choose themselves how CPUs idle; None if none does."""
+    """Return a message if variants themselves set how CPUs idle; None if none does."""
     files = dict.fromkeys(path for variant in variants for path in idling_files(variant.files))
     if not files:
         return None
@@ -201,13 +196,13 @@ def _chosen_by(variants: Sequence[Variant]) -> str | None:
 
 
 def _while_held(time_us: float | None) -> str:
-    return "not measured" if time_us is None else f"{time_us:.0f} µs while it is held"
+    return "not measured" if time_us is None else f"{time_us:.0f} µs while active"
 
 
 def with_proven_polling(plan: Plan, host_state: HostState, probe: Probe = probe_us) -> Plan:
-    """Try the plan's polling for a moment, and return the plan with the times, or without the polling.
+    """Try the plan's halt polling briefly; return the plan with the measured times, or without the polling.
 
-    The machine is then as it was. Raises: StillChangedError if it could not be given back.
+    The machine is restored afterwards. Raises: StillChangedError if it could not be restored.
     """
     lines = [line for line in plan.lines if line.change.lever == HALT_POLLING]
     if not lines:
@@ -230,9 +225,9 @@ def with_proven_polling(plan: Plan, host_state: HostState, probe: Probe = probe_
 def staying_awake(spinners: Spinners, probe: Probe = probe_us) -> Iterator[Awake]:
     """Keep these CPUs awake within a context.
 
-    Yields the latency of a wake-up, before and now.
+    Yields the wake-up latency before and now.
 
-    Raises: RefusedError where it would cost somebody else, or does not shorten a wake-up; PrivilegeError.
+    Raises: RefusedError if it would take CPU time from others, or does not shorten a wake-up; PrivilegeError.
     """
     if (reason := spinners.why_not()) is not None:
         raise RefusedError("CPUs are not kept awake here", detail=reason)
@@ -242,8 +237,9 @@ def staying_awake(spinners: Spinners, probe: Probe = probe_us) -> Iterator[Awake
         if not is_shorter(booted_us, held_us):
             raise RefusedError(
                 "keeping CPUs busy does not shorten a wake-up here",
-                detail=f"it takes {_microseconds(held_us)}, and {_microseconds(booted_us)} without",
-                hint="in a guest of KVM the lever halt_polling may: pgdyno advise --layers system",
+                detail=f"a wake-up takes {_microseconds(held_us)} with it, and "
+                f"{_microseconds(booted_us)} without",
+                hint="in a KVM guest, the lever halt_polling may: pgdyno advise --layers system",
             )
         yield Awake(AwakeMeans.SPINNERS, "", booted_us, held_us)
 

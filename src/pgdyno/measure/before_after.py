@@ -1,4 +1,4 @@
-"""Read an arm and its host at both ends of a step or a run, and audit the time between."""
+"""Read an arm and its host at the start and the end of a step or a run, and audit the time between."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pgdyno.model.experiments.metric import SERVER_CPU, Readings
 
 @dataclass(frozen=True)
 class HostCounters:
-    """The host at one moment; None could not be read."""
+    """Counters of the host at one moment; None where they could not be read."""
 
     system: SystemCounters | None
     device: DeviceCounters | None
 
     @classmethod
     def read(cls, arm: Arm) -> HostCounters:
-        """Read them now."""
+        """Read the counters now."""
         tree = Tree()
         device = read_device(tree, device_of(tree, arm.postmaster_pid))
         return cls(read_system(tree).or_none(), device.or_none())
@@ -62,7 +62,7 @@ class HostCounters:
 class Edge:
     """Readings at one end of a step."""
 
-    at_ns: int  # on the wall clock, which may be set meanwhile
+    at_ns: int  # wall clock; it may be set during the step
     cpu: HostCpu
     host: HostCounters
     readings: Readings
@@ -70,7 +70,7 @@ class Edge:
 
     @classmethod
     def read(cls, arm: Arm, meters: Sequence[MeterModule], split: CpuSplit) -> Edge:
-        """Read it now."""
+        """Take all readings now."""
         return cls(
             at_ns=time.time_ns(),
             cpu=read_host_cpu({*split.server, *split.client}, without=split.spinners),
@@ -85,7 +85,7 @@ def audit_between(
 ) -> dict[str, float]:
     """Return the inputs of the void rules for the time between two edges.
 
-    A load host's load takes nothing here.
+    Load from a load host uses no CPU time on this host.
     """
     server_us, wall_s = sum(delta.get(SERVER_CPU, ())), ended.cpu.at_s - began.cpu.at_s
     load_us = 0.0 if split.load_host_threads else client_cpu_us

@@ -1,4 +1,4 @@
-"""The contract of studies: their options, and the facts about the host they see."""
+"""The interface of bundled studies: their options, and the host facts available to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgdyno.model.variants.variant import Variant
 
 Value_co = TypeVar("Value_co", covariant=True)
 
-APPLICATION, SYSTEM = "application", "system"  # one layer of the plan alone
+APPLICATION, SYSTEM = "application", "system"  # a single layer of the plan
 PGTUNE, TUNED = "pgtune", "tuned"
 """Names of the configurations that a study may find in its context."""
 
@@ -24,27 +24,27 @@ PGTUNE, TUNED = "pgtune", "tuned"
 class Machine:
     """The resources that a study scales itself to."""
 
-    cpus: int  # that may be used
+    cpus: int  # usable CPUs
     available_bytes: int
 
 
 @dataclass(frozen=True)
 class Option(Generic[Value_co]):
-    """An option that some studies take: command line, help, refusal and repeat command follow from it.
+    """An option of some studies: defines its parsing, its help, its rejection and the repeat command.
 
-    ``read`` makes the value of the texts that were given: none, one, or several of a repeatable option.
-    It raises UsageError for a text that is no value.
+    ``read`` converts the texts given on the command line: none, one, or several for a repeatable option.
+    It raises UsageError for an invalid text.
     """
 
-    name: str  # without hyphens before
+    name: str  # without leading hyphens
     help: str  # without the study's name
     read: Callable[[tuple[str, ...]], Value_co]
     metavar: str = "NAME"
     is_flag: bool = False
     is_repeatable: bool = False
-    is_recorded: bool = True  # False: it can be told from the results
-    usual: str | None = None  # what is recorded when it was not given
-    is_of_own_servers: bool = False  # a running server has no place for it
+    is_recorded: bool = True  # False: the results show its value
+    usual: str | None = None  # recorded if the option was not given
+    is_of_own_servers: bool = False  # not applicable to a running server
 
     def recorded(self, texts: tuple[str, ...]) -> str | None:
         """Return the text that reproduces the given values; None if nothing is recorded."""
@@ -54,42 +54,40 @@ class Option(Generic[Value_co]):
 
 
 def last(texts: tuple[str, ...]) -> str | None:
-    """Read an option whose value is its text; None if it was not given."""
+    """Return the text of a text option; None if it was not given."""
     return texts[-1] if texts else None
 
 
 def is_given(texts: tuple[str, ...]) -> bool:
-    """Read a flag."""
+    """Return whether a flag was given."""
     return bool(texts)
 
 
 def separated(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Read a repeatable option; one text may hold several values, separated by commas."""
+    """Return the values of a repeatable option; one text may hold several, separated by commas."""
     return tuple(value for text in texts for value in text.split(","))
 
 
 @dataclass(frozen=True)
 class Sizing:
-    """The request to a study that brings its own workloads.
+    """The user's request to a study that defines its own workloads.
 
-    A study that spans a grid makes it of ``loads``, and chooses its cells by what fits into ``budget_s`` in
-    as many ``rounds`` as a verdict needs; None: all of them.
+    A grid study builds its grid from ``loads``. It selects the cells that fit into ``budget_s`` with as many
+    ``rounds`` as a verdict needs; None: all cells.
     """
 
     given: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # texts by the option's name
     clients: int | None = None
-    max_wal_sizes: tuple[
-        str, ...
-    ] = ()  # between which a factor varies: how much disk is needed depends on it
+    max_wal_sizes: tuple[str, ...] = ()  # the levels of a factor; they determine the disk space needed
     machine: Machine = Machine(1, 0)
     loads: tuple[Workload, ...] = ()
-    chosen: tuple[str, ...] = ()  # loads of the study's own; none: the usual ones
+    chosen: tuple[str, ...] = ()  # the study's own loads, by name; empty: the usual ones
     rounds: int = 1
     budget_s: float | None = None
     scale: float | None = None
 
     def of(self, option: Option[Value_co]) -> Value_co:
-        """Return an option's value. Raises: UsageError for a text that is none."""
+        """Return an option's value. Raises: UsageError for an invalid text."""
         return option.read(self.given.get(option.name, ()))
 
 
@@ -99,43 +97,40 @@ class IoSupport:
 
     server: str  # for sentences: "PostgreSQL 18.6 (embedded)"
     major: int
-    cpus: int  # that it may use
-    io_uring_obstacle: IoUringObstacle | None  # None: it can use io_uring
-    named: str | None = None  # by a variant; None: the server of variants that name none
+    cpus: int  # usable by the server
+    io_uring_obstacle: IoUringObstacle | None  # None: io_uring is available
+    named: str | None = None  # as variants name it; None: the server of variants that name none
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Huge pages of one size: the kernel's file of their number, and how many there are to be."""
+    """The pool of huge pages of one size: the kernel file with its size, and the current and wanted sizes."""
 
     path: str
     found: int
-    wanted: int  # with those of one server of the study; never fewer than were found
-    obstacle: str | None = None  # why they cannot be had
+    wanted: int  # enough for one server of the study as well; never below ``found``
+    obstacle: str | None = None  # why the pool cannot grow to that size
 
 
 @dataclass(frozen=True)
 class PageSupport:
-    """Kinds of pages available here for a server's memory.
+    """The page sizes available on this host for a server's memory."""
 
-    Pools are by the size of their pages, in bytes.
-    """
-
-    pools: Mapping[int, Pool]
-    choices: Mapping[str, tuple[str, ...]]  # of transparent huge pages, by the kernel's file
+    pools: Mapping[int, Pool]  # by page size in bytes
+    choices: Mapping[str, tuple[str, ...]]  # for transparent huge pages, by kernel file
 
 
 @dataclass(frozen=True)
 class StudyContext:
-    """The baseline, the chosen workloads and design, and ready-made sets of settings by name.
+    """The inputs of a study: baseline, workloads, design, and named configurations.
 
-    ``configurations`` holds what this host's facts lead to, as far as the server's build and the kernel
-    accept it: pgdyno's own plan, and what others would set where that is known. ``notes`` say what was left
-    out. ``sizing`` is for studies that bring their own workloads, ``io`` for those that need to know it: what
-    every server can do that is measured, in their order; likewise ``pages``.
-    ``factors`` replace the study's variants by their combinations afterwards. ``servers`` are the builds of
-    those configurations that have one of their own, ``layers`` the configurations between the baseline and
-    the plan, each of which has one more layer of it.
+    ``configurations`` are sets of settings derived from this host's facts: pgdyno's plan, and those of other
+    tuners where known. Settings that the server's build or the kernel does not accept are left out; ``notes``
+    list them. ``sizing`` is for studies that define their own workloads. ``io`` has the I/O support of every
+    measured server, in order; ``pages`` the available page sizes; both only for studies that need them.
+    ``factors`` later replace the study's variants by their combinations. ``servers`` are the builds of
+    configurations that need their own build. ``layers`` are the configurations between the baseline and the
+    plan, each with one more layer of the plan.
     """
 
     baseline: Variant
@@ -151,7 +146,7 @@ class StudyContext:
     layers: tuple[str, ...] = ()
 
     def configured(self, name: str) -> Variant:
-        """Return the baseline with one of the configurations on top, and its programs."""
+        """Return the baseline with a configuration's settings and build."""
         return replace(
             self.baseline,
             name=name,
@@ -161,36 +156,36 @@ class StudyContext:
 
 
 def no_settings(_sizing: Sizing) -> Mapping[str, str]:
-    """Return that nothing belongs to a study's workloads."""
+    """Return no settings, for a study with workloads that need none."""
     return {}
 
 
 @dataclass(frozen=True)
 class BundledStudy:
-    """A study as its file describes it; options that are not its own are refused."""
+    """A study as its file defines it; it rejects all options but its own."""
 
-    title: str  # what ``pgdyno run --list`` prints
+    title: str  # printed by ``pgdyno run --list``
     study: Callable[[StudyContext], Study]
-    needs_plan: bool = False  # it compares the configurations that are made for this host
-    layers: tuple[Layer, ...] = (Layer.APPLICATION,)  # which are planned for it
-    needs_peers: bool = False  # it compares every peer's configuration with the plan
-    measures: tuple[str, ...] = ()  # bundled workloads, unless others are asked for
-    generator: str | None = None  # that issues these, unless another one is asked for
-    workloads: Callable[[Sizing], Mapping[str, Workload]] | None = None  # that it brings itself
-    settings: Callable[[Sizing], Mapping[str, str]] = no_settings  # of servers, that belong to them
-    passes: str | None = None  # the module with ``PASSES``, which measures them if they are steps
-    loads: tuple[str, ...] = ()  # names of its own loads among which one can choose
-    takes_workloads: bool = False  # those that it measures are any, in place of ``measures``
-    design: Design = field(default_factory=Design)  # for what no option asks for
-    budget_s: float | None = None  # how long it measures unless told; None: as many rounds as its design has
+    needs_plan: bool = False  # compares configurations generated for this host
+    layers: tuple[Layer, ...] = (Layer.APPLICATION,)  # to be planned
+    needs_peers: bool = False  # compares every peer's configuration with the plan
+    measures: tuple[str, ...] = ()  # default bundled workloads
+    generator: str | None = None  # default load generator of these
+    workloads: Callable[[Sizing], Mapping[str, Workload]] | None = None  # its own workloads
+    settings: Callable[[Sizing], Mapping[str, str]] = no_settings  # server settings that its workloads need
+    passes: str | None = None  # module with ``PASSES``, which measures workloads that are steps
+    loads: tuple[str, ...] = ()  # names of its own loads that the user can select
+    takes_workloads: bool = False  # accepts any workloads in place of ``measures``
+    design: Design = field(default_factory=Design)  # defaults for options not given
+    budget_s: float | None = None  # default budget; None: the design's number of rounds
     options: tuple[Option[Any], ...] = ()
-    takes_scale: bool = False  # --scale is the size of its own data, and may be a fraction
-    takes_server: bool = False  # it can be measured on a running server
-    needs_io_support: bool = False  # it has to know what the server can do about asynchronous I/O
-    needs_page_support: bool = False  # it has to know what pages a server's memory can be put on
+    takes_scale: bool = False  # --scale sets the size of its own data; it may be a fraction
+    takes_server: bool = False  # can run on a running server
+    needs_io_support: bool = False  # needs ``StudyContext.io``
+    needs_page_support: bool = False  # needs ``StudyContext.pages``
 
     def with_loads_of(self, other: BundledStudy) -> BundledStudy:
-        """Return this study with the workloads of another one, their options and their design."""
+        """Return this study with the workloads of another study, and their options and design."""
         return replace(
             self,
             workloads=other.workloads,
@@ -203,7 +198,7 @@ class BundledStudy:
         )
 
     def takes(self, option: Option[Any]) -> bool:
-        """Whether an option is the study's own."""
+        """Whether the study has this option."""
         return option in self.options
 
     def recorded_options(self, sizing: Sizing) -> dict[str, str]:
@@ -213,10 +208,10 @@ class BundledStudy:
 
     def grid_options(self, sizing: Sizing) -> dict[str, str]:
         """Return the option texts that repeat this grid, by option."""
-        asked = {
+        texts = {
             "clients": None if sizing.clients is None else str(sizing.clients),
             "workload": ",".join(sizing.chosen) or None,
             "budget": None if sizing.budget_s is None else f"{sizing.budget_s:g}s",
         }
-        known = {name: text for name, text in asked.items() if text is not None}
+        known = {name: text for name, text in texts.items() if text is not None}
         return {**self.recorded_options(sizing), **known}

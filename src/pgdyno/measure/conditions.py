@@ -18,24 +18,24 @@ from pgdyno.postgres.process.installation import Installation
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which conditions a study is measured."""
+    """The conditions under which a study is measured."""
 
-    installation: Installation | None  # None: every variant names its own server
+    installation: Installation | None  # None: every variant names its server
     workloads: Mapping[str, Workload]
     design: Design
     budget_s: float | None = None
     resume: str | None = None
-    is_resumable: bool = True  # whether the command that measures takes up what was interrupted
-    accepts_builds: bool = False  # as they are: their differences do not make a comparison confounded
-    accepts_patches: bool = False  # to PostgreSQL's source, in the builds that a plan may choose
-    allowed_files: frozenset[str] = frozenset()  # of the kernel, besides those of levers
-    look: Look | None = None  # asked once, after the fewest rounds that a verdict takes: whether to stop
-    load_from: LoadSource | None = None  # the hosts that issue the load; else this machine does
-    passes: Passes | None = None  # how the steps of a benchmark are measured
-    as_booted: str = ""  # why idle CPUs are left as they are; else they are kept awake
+    is_resumable: bool = True  # whether the command can resume an interrupted experiment
+    accepts_builds: bool = False  # compare builds despite differences that confound them
+    accepts_patches: bool = False  # to PostgreSQL's source, in builds that a plan may choose
+    allowed_files: frozenset[str] = frozenset()  # kernel files, in addition to those of levers
+    look: Look | None = None  # called once, after the fewest rounds for a verdict
+    load_from: LoadSource | None = None  # hosts that issue the load; None: this machine
+    passes: Passes | None = None  # measures the steps of a benchmark
+    as_booted: str = ""  # reason not to keep idle CPUs awake; empty: keep them awake
 
     def placed(self, arena: ScratchArena, study: Study, progress: Progress) -> Placed:
-        """Return arena and study as they are, or with load from other hosts. Raises: as ``LoadSource``."""
+        """Return arena and study, with load from other hosts if configured. Raises: as ``LoadSource``."""
         if self.load_from is None:
             return Placed(arena, study)
         return self.load_from.placed(arena, study, self.workloads, progress)

@@ -1,4 +1,4 @@
-"""Effective settings and hosts of started servers."""
+"""Effective settings of started servers, and facts about their hosts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ELSEWHERE = LoadedLibraries(unknown=("the postmaster is not on this host",))
 
 @dataclass
 class Evidence:
-    """Collects from arms as they start. ``host`` and ``server`` are the baseline's, as documents."""
+    """Collects facts from arms as they start. ``host`` and ``server`` are the baseline's, as documents."""
 
     study: Study
     host: Facts = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Evidence:
     _settings: dict[tuple[str, str], SettingDifference] = field(default_factory=dict)
 
     def added_to(self, experiment: Experiment) -> Experiment:
-        """Return the experiment with everything that was collected."""
+        """Return the experiment with the collected facts."""
         return replace(
             experiment,
             settings=self.settings,
@@ -53,13 +53,13 @@ class Evidence:
 
     @property
     def settings(self) -> tuple[SettingDifference, ...]:
-        """Every variant's requested settings and its server's effective ones."""
+        """Every variant's requested and effective settings."""
         return tuple(self._settings.values())
 
     def look_at(self, arms: Sequence[Arm]) -> None:
-        """Record settings, and facts if there are none yet."""
+        """Record settings, and the baseline's facts if not recorded yet."""
         names = sorted({name for variant in self.study.variants for name in variant.settings})
-        if len(arms) > 1:  # of a pool that several share, its size is nobody's setting
+        if len(arms) > 1:  # several servers share the pool: its size belongs to none of them
             names = [name for name in names if kind_of(name) != HUGE_PAGES]
         for arm in arms:
             if arm.begin_turn is not None:
@@ -69,14 +69,14 @@ class Evidence:
                 self._note_facts(arm)
 
     def read_durability(self, arms: Sequence[Arm]) -> None:
-        """Record how durable the servers are now, where that is not known yet."""
+        """Record the servers' durability where it differs from the readings so far."""
         for arm in arms:
             reading = read_durability(arm)
             if reading not in self.durability:
                 self.durability = (*self.durability, reading)
 
     def _note_settings(self, arm: Arm, names: Sequence[str]) -> None:
-        """Record every setting that any variant changes; where a variant does not, its original value."""
+        """Record this arm's value of every setting that any variant changes."""
         effective = {**arm.effective([name for name in names if is_guc(name)]), **_shown(names)}
         for name in names:
             self._settings[arm.variant.name, name] = SettingDifference(
@@ -92,22 +92,22 @@ class Evidence:
 
 
 def _shown(names: Sequence[str]) -> dict[str, str]:
-    """Return the kernel's present values of the files among the names."""
+    """Return the current values of the kernel files among the names."""
     files = read_kernel_files(Tree(Path("/")), [name for name in names if name.startswith("/")])
     return {path: value_in(text) for path, fact in files.items() if (text := fact.or_none()) is not None}
 
 
 def document_of(facts: object) -> Facts:
-    """Return facts as the document that an experiment carries."""
+    """Return facts as the document that an experiment stores."""
     document = to_document(facts)
     assert isinstance(document, dict)  # noqa: S101 — dataclasses become objects
     return document
 
 
 def read_durability(arm: Arm) -> DurabilityReading:
-    """Return the durability of an arm's server as the server shows it.
+    """Return the durability of an arm's server, as the server reports it.
 
-    Raises: ServerCrashedError, with the server's log, if it has gone; ServerError if it does not answer.
+    Raises: ServerCrashedError, with the server's log, if it exited; ServerError if it does not answer.
     """
     try:
         with closing(arm.connect_like_its_load()) as connection:

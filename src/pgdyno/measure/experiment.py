@@ -1,9 +1,9 @@
-"""Run a study: rounds until done, results stored as they come, verdicts at the end.
+"""Run a study: rounds until done, results stored as they arrive, verdicts at the end.
 
-The cells of a grid are chosen round by round, to find knees in few trials. The first five rounds take
-levels that are far apart; later ones those that are still in question, and what lies between them
-(``stats/curves/levels.py``). Once the knee of a curve is known, it is measured beside the best level and
-its neighbours until the time is over, for rounds that had no part in the choice.
+The cells of a grid are selected before each round, to find knees in few trials. The first five rounds measure
+widely spaced levels; later rounds measure the levels still in question and those between them
+(``stats/curves/levels.py``). Once a curve's knee is known, the remaining rounds measure the knee, its
+neighbours and the best level: these rounds had no part in the selection.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from pgdyno.base.errors import InterruptedByUserError, PgdynoError, UsageError
 from pgdyno.base.ports import Progress
+from pgdyno.measure.answer_comparison import answers_compared
 from pgdyno.measure.arenas.arena import NOT_NEEDED, AfterLoss, Arena, Regained, end_without_host
 from pgdyno.measure.blocks.disturbance import judge_again
 from pgdyno.measure.decisions.notes import loss_note, step_labels, with_load_hosts
@@ -27,14 +28,13 @@ from pgdyno.measure.decisions.stopping import Look, counts_nothing, is_finished
 from pgdyno.measure.design.phase import with_phase
 from pgdyno.measure.design.schedule import in_random_order, stretches_s, workloads_by_server
 from pgdyno.measure.evidence import Evidence
-from pgdyno.measure.likeness_reading import likened
+from pgdyno.measure.likeness import likened
 from pgdyno.measure.meters import load as load_meters
 from pgdyno.measure.passes import Passes
 from pgdyno.measure.records.conclusion import concluded, rounds_done, verdicts_on
 from pgdyno.measure.records.new_experiment import Context, new_experiment
 from pgdyno.measure.recovery import recover
 from pgdyno.measure.rounds import Running, run_round
-from pgdyno.measure.sampled_answers import answers_compared
 from pgdyno.measure.verdicts.durability import is_hopeless
 from pgdyno.measure.verdicts.scaling import MeasuredCurve, measured_curves
 from pgdyno.model.experiments.experiment import CELL_OPTION, Block, Experiment, Stopping
@@ -46,23 +46,23 @@ from pgdyno.store.experiments import ExperimentStore
 
 _LISTED_NAMES = 3
 RunRound: TypeAlias = Callable[[Running, int, Sequence[Workload]], list[Block]]
-"""Measures one round, given its number and the workloads in their order."""
+"""Measures one round, given its index and the workloads in order."""
 
 
 @dataclass
 class ExperimentRun:
-    """One experiment on its way: ``run`` returns it finished, ``experiment`` is its state at any time."""
+    """One experiment in progress; ``run`` returns it finished."""
 
     arena: Arena
     store: ExperimentStore
     progress: Progress
     workloads: Mapping[str, Workload]
     clock: Callable[[], float] = time.monotonic
-    is_resumable: bool = True  # whether the command that measures takes up what was interrupted
-    look: Look | None = None  # asked once, after the fewest rounds that a verdict takes
+    is_resumable: bool = True  # whether the command can resume an interrupted experiment
+    look: Look | None = None  # called once, after the fewest rounds for a verdict
     run_round: RunRound = run_round
     after_loss: AfterLoss = end_without_host
-    passes: Passes | None = None  # how steps are measured
+    passes: Passes | None = None  # measures the steps of a benchmark
 
     def run(
         self,
@@ -74,9 +74,9 @@ class ExperimentRun:
     ) -> Experiment:
         """Run a study and return the experiment with its verdicts.
 
-        ``budget_s`` replaces the design's number of rounds by what fits, fixed after the first round from
-        its duration alone. ``resume`` continues an interrupted experiment.
-        Raises: InterruptedByUserError after storing what there is; errors of servers and generators.
+        With ``budget_s``, the number of rounds is as many as fit, not the design's; it is fixed after the
+        first round from that round's duration alone. ``resume`` continues an interrupted experiment.
+        Raises: InterruptedByUserError after storing the results so far; errors of servers and generators.
         """
         started = self.clock()
         study = self._with_turns(study)
@@ -84,7 +84,7 @@ class ExperimentRun:
         memory_notes = self._memory_notes(study)
         self._prepare(study)
         workloads = [self.workloads[name] for name in study.workloads]
-        asked = new_experiment(
+        requested = new_experiment(
             study,
             workloads,
             context or Context(),
@@ -92,10 +92,10 @@ class ExperimentRun:
             (*memory_notes, *self.arena.build_notes(study.variants)),
         )
         if resume:
-            experiment = self._resumed(study, resume, asked, memory_notes)
+            experiment = self._resumed(study, resume, requested, memory_notes)
             study = replace(study, design=experiment.design)
         else:
-            experiment = asked
+            experiment = requested
             self.store.save(experiment)
         try:
             with self.arena.prepared_for(study) as arena:
@@ -116,12 +116,12 @@ class ExperimentRun:
         return experiment
 
     def _with_turns(self, study: Study) -> Study:
-        """Return the study with longer turns for the workloads that write, if it has any."""
+        """Return the study with longer turns for its write workloads, if it has any."""
         if all(self.workloads[name].is_read_only for name in study.workloads):
             return study
         design = with_phase(study.design.with_writing(), study.variants)
         if design.cycle_s is not None:
-            self.progress.step(f"blocks of writing workloads last {design.cycle_s / 60:g} min each")
+            self.progress.step(f"blocks of write workloads last {design.cycle_s / 60:g} min each")
         return replace(study, design=design)
 
     def _interrupted(self, experiment: Experiment) -> InterruptedByUserError:
@@ -135,31 +135,31 @@ class ExperimentRun:
         return InterruptedByUserError(f"interrupted; the {kept} kept", hint=hint)
 
     def _memory_notes(self, study: Study) -> tuple[str, ...]:
-        """Say which servers' memory is limited, and how. Raises: PgdynoError if it cannot be."""
+        """Return a note on each memory limit of servers. Raises: PgdynoError if memory cannot be limited."""
         limits = [self.workloads[name].server_memory_bytes for name in study.workloads]
         return tuple(self.arena.memory_note(limit) for limit in dict.fromkeys(limits) if limit is not None)
 
     def _resumed(
-        self, study: Study, experiment_id: str, asked: Experiment, memory_notes: tuple[str, ...]
+        self, study: Study, experiment_id: str, requested: Experiment, memory_notes: tuple[str, ...]
     ) -> Experiment:
         """Return the stored experiment, with the recovered part of its interrupted round.
 
-        Raises: UsageError if it is another experiment than the one asked for now.
+        Raises: UsageError if it differs from the experiment requested now.
         """
         stored = self.store.load(experiment_id)
         labels = {*step_labels([self.workloads[name] for name in study.workloads]), *memory_notes}
-        require_same(stored, asked, labels, is_imported=experiment_id in self.store.origins())
+        require_same(stored, requested, labels, is_imported=experiment_id in self.store.origins())
         recovered = recover(stored, self.store, self.arena, self.workloads)
         self.store.add_blocks(experiment_id, recovered)
         self.store.forget_slices(experiment_id, self.store.unread(experiment_id))
         self.arena.loads.forget(experiment_id)
         found = self.store.load(experiment_id)
-        if asked.load_hosts:
-            found = with_load_hosts(found, asked.load_hosts[-1].names, rounds_done(found))
+        if requested.load_hosts:
+            found = with_load_hosts(found, requested.load_hosts[-1].names, rounds_done(found))
         return found
 
     def _prepare(self, study: Study) -> None:
-        """Let servers judge every variant's settings, then load data sets, before anything is measured."""
+        """Before measuring, let servers validate every variant's settings, then load the data sets."""
         self.arena.check(study.variants)
         for name in study.workloads:
             for variant in study.variants:
@@ -202,11 +202,11 @@ class ExperimentRun:
             if is_over:
                 break
         measured = self.store.load(experiment.id)
-        told = replace(measured, notes=(*measured.notes, *running.plans.notes()))
-        return self._conclude(study, told, is_complete=True)
+        noted = replace(measured, notes=(*measured.notes, *running.plans.notes()))
+        return self._conclude(study, noted, is_complete=True)
 
     def _after_loss(self, experiment_id: str, running: Running, done: int, *, is_over: bool) -> Running:
-        """Store the loss of a load host; return the context of further rounds, with those that there are."""
+        """Store the loss of a load host; return the context for further rounds, with the hosts available."""
         lost = running.lost[0]
         why = (lost.detail or lost.message).splitlines()[-1]
         self.progress.step(f"round {done} does not count: load host {lost.host} was lost ({why})")
@@ -214,12 +214,11 @@ class ExperimentRun:
             Regained(running.arena, (), NOT_NEEDED) if is_over else self.after_loss(running.arena, lost)
         )
         stored = self.store.load_head(experiment_id)
-        told = replace(stored, notes=(*stored.notes, loss_note(lost.host, done, regained.how)))
-        self.store.save(with_load_hosts(told, regained.hosts, done))
+        noted = replace(stored, notes=(*stored.notes, loss_note(lost.host, done, regained.how)))
+        self.store.save(with_load_hosts(noted, regained.hosts, done))
         return replace(running, arena=regained.arena, lost=[])
 
     def _running(self, arena: Arena, study: Study, experiment: Experiment, evidence: Evidence) -> Running:
-        """Return the context of a round."""
         return Running(
             experiment_id=experiment.id,
             arena=arena,
@@ -241,7 +240,7 @@ class ExperimentRun:
         )
 
     def _is_over(self, study: Study, experiment: Experiment, *, is_look: bool) -> bool:
-        """Whether the experiment ends before its planned rounds are done."""
+        """Whether the experiment ends before all planned rounds."""
         if counts_nothing(experiment.blocks) or is_hopeless(experiment):
             return True
         if study.design.stopping is not Stopping.FIXED:
@@ -251,7 +250,7 @@ class ExperimentRun:
         return self.look is not None and is_look and self.look(experiment)
 
     def _conclude(self, study: Study, measured: Experiment, *, is_complete: bool) -> Experiment:
-        """Store the experiment with its verdicts, and return it."""
+        """Store and return the experiment with its verdicts."""
         experiment = concluded(measured, study, self.workloads, is_complete=is_complete)
         self.store.add_blocks(experiment.id, experiment.blocks)
         self.store.save(experiment)
@@ -259,20 +258,20 @@ class ExperimentRun:
 
 
 def _names(study: Study, experiment: Experiment, rounds_left: int) -> tuple[str, ...]:
-    """Return the workloads of the next round."""
+    """Return the names of the next round's workloads."""
     chosen = next_cells(experiment, rounds_left) if study.is_adaptive else ()
-    return chosen or study.workloads  # none: several variants are compared, and all cells belong to that
+    return chosen or study.workloads  # empty: comparing several variants takes all cells
 
 
 def _label(done: int, planned: int | None, workloads: Sequence[Workload]) -> str:
-    """Name a round; ``planned`` None: how many there will be is known after it."""
+    """Return the label of a round; ``planned`` None: the total is known only after the first round."""
     names = [workload.name for workload in workloads]
     listed = ", ".join(names) if len(names) <= _LISTED_NAMES else f"{names[0]} … {names[-1]}"
     return f"round {done + 1}{'' if planned is None else f' of {planned}'}: {listed}"
 
 
 def next_cells(experiment: Experiment, rounds_left: int) -> tuple[str, ...]:
-    """Return the names of the cells to measure next, a few of every curve."""
+    """Return the names of the cells to measure next: a few on every curve."""
     return tuple(name for curve in measured_curves(experiment) for name in _names_in(curve, rounds_left))
 
 
@@ -296,54 +295,54 @@ def _levels_of(curve: MeasuredCurve, rounds_left: int) -> Sequence[int]:
 
 
 def require_same(
-    stored: Experiment, asked: Experiment, labels: AbstractSet[str], *, is_imported: bool
+    stored: Experiment, requested: Experiment, labels: AbstractSet[str], *, is_imported: bool
 ) -> None:
-    """Raise UsageError if ``stored`` was imported, or is another experiment than ``asked``.
+    """Raise UsageError if ``stored`` was imported, or differs from ``requested``.
 
-    ``labels`` are the notes that say how the workloads are run: the stored one must have them.
+    ``labels`` are notes on how the workloads run; ``stored`` must have all of them.
     """
     if is_imported:
         raise UsageError(
             f"experiment {stored.id} was imported: a measurement here would not be comparable",
             hint="repeat its command line without --resume",
         )
-    if (CELL_OPTION in stored.options) != (CELL_OPTION in asked.options):
+    if (CELL_OPTION in stored.options) != (CELL_OPTION in requested.options):
         was = "other hosts" if CELL_OPTION in stored.options else "this machine"
         raise UsageError(
             f"experiment {stored.id} had its load from {was}",
-            hint="repeat its command line, with --cell or without it as it was, and add --resume",
+            hint="repeat its command line, with or without --cell as before, and add --resume",
         )
-    if stored.variants != asked.variants or stored.workloads != asked.workloads:
+    if stored.variants != requested.variants or stored.workloads != requested.workloads:
         was = " ".join(str(variant) for variant in stored.variants)
         raise UsageError(
-            f"experiment {stored.id} compared other variants or workloads",
+            f"experiment {stored.id} compared different variants or workloads",
             detail=f"it compared {was} on {', '.join(stored.workloads)}",
             hint="repeat its command line and add --resume",
         )
-    if (stored.scales, stored.installation) != (asked.scales, asked.installation):
+    if (stored.scales, stored.installation) != (requested.scales, requested.installation):
         raise UsageError(
-            f"experiment {stored.id} used other data or another PostgreSQL",
+            f"experiment {stored.id} used different data or a different PostgreSQL",
             detail=f"it ran {stored.installation} at scale {_scale(stored)}, not "
-            f"{asked.installation} at scale {_scale(asked)}",
+            f"{requested.installation} at scale {_scale(requested)}",
             hint="repeat its command line and add --resume",
         )
     if not labels <= {*stored.notes}:
         raise UsageError(
-            f"experiment {stored.id} was run in another mode or at another size",
+            f"experiment {stored.id} was run in a different mode or at a different size",
             detail=f"requested: {'; '.join(sorted(labels - {*stored.notes}))}",
             hint="repeat its command line and add --resume",
         )
-    if stored.generators != asked.generators:
+    if stored.generators != requested.generators:
         issued = ", ".join(f"{workload} by {name}" for workload, name in stored.generators.items())
         raise UsageError(
-            f"experiment {stored.id} used another load generator",
-            detail=f"it had {issued or 'an older pgdyno'}",
-            hint="repeat its command line, --generator included, and add --resume",
+            f"experiment {stored.id} used a different load generator",
+            detail=f"it used {issued or 'that of an older pgdyno'}",
+            hint="repeat its command line, including --generator, and add --resume",
         )
-    if stored.design.is_isolated != asked.design.is_isolated:
+    if stored.design.is_isolated != requested.design.is_isolated:
         raise UsageError(
-            f"experiment {stored.id} pinned client and server in another way",
-            hint="repeat its command line, --isolate or --no-isolate included, and add --resume",
+            f"experiment {stored.id} pinned client and server differently",
+            hint="repeat its command line, including --isolate or --no-isolate, and add --resume",
         )
 
 

@@ -1,6 +1,6 @@
-"""Load from the load hosts of a cell: the arena for it, the design, and where to go on after a host was lost.
+"""Load from the load hosts of a cell: the arena, the design, and recovery from the loss of a host.
 
-A host that was lost is waited for, or the others go on.
+After a loss, measuring waits for the host, or continues with the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
-from pgdyno.postgres.connection.network_entrance import HAS_CHECKPOINT_ROLE, entrance
+from pgdyno.postgres.connection.network_access import HAS_CHECKPOINT_ROLE, entrance
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import DATABASE
 from pgdyno.remote.cells.await_host import AWAITED_S, await_host
@@ -33,21 +33,21 @@ from pgdyno.remote.cells.reach import ReachedLoadHost, reach_again, reach_load_h
 
 @dataclass(frozen=True)
 class FromCell:
-    """The load hosts of a cell, which issue the load of scratch servers."""
+    """The load hosts of a cell, as the source of load for scratch servers."""
 
     cell: CellHosts
     allows_fewer: bool = False
 
     def require_issuable(self, workloads: Collection[Workload], design: Design) -> None:
-        """Raise UsageError for a workload that load hosts cannot issue, or of fewer clients than they are."""
+        """Raise UsageError for a workload that load hosts cannot issue, or with fewer clients than hosts."""
         for workload in workloads:
             is_tpch, is_sysbench = isinstance(workload.kind, TpchStep), workload.generator == SYSBENCH
             is_known = workload.generator == DRIVER or is_sysbench
             if not is_known or is_tpch or workload.data_set.dump is not None:
                 raise UsageError(
                     f"{workload.name} cannot be issued by a load host yet",
-                    detail="pgdyno-driver or sysbench issues load there, on data sets of pgdyno's own",
-                    hint="leave --cell out; or choose a bundled workload (pgbench-select), "
+                    detail="load hosts run pgdyno-driver or sysbench, on pgdyno's own data sets",
+                    hint="leave out --cell, or choose a bundled workload (pgbench-select) "
                     "without --generator",
                 )
         hosts = issuing(self.cell, workloads).loads
@@ -56,18 +56,18 @@ class FromCell:
             raise UsageError(
                 f"{clients} client{'s' * (clients > 1)} cannot be shared by {count} load hosts",
                 detail=f"each needs one: {', '.join(host.name for host in hosts)}",
-                hint=f"--clients {count} or more; or keep fewer load hosts in the file",
+                hint=f"use --clients {count} or more, or keep fewer load hosts in the file",
             )
 
     def placed(
         self, arena: ScratchArena, study: Study, workloads: Mapping[str, Workload], progress: Progress
     ) -> Placed:
-        """Return arena and study with the load from the load hosts.
+        """Return arena and study with load from the load hosts.
 
-        Servers let them in then, and their names are notes of the results. Turns are longer where words to
-        one of several hosts would take too much of them. Steps have their load from the first host alone.
-        Raises: UsageError for a workload that load hosts cannot issue, or one of fewer clients than there are
-        hosts, or for a host that is too far away; what ``reach_load_hosts`` raises.
+        Servers then accept connections from them, and the results note their names. Turns are longer if
+        messages to one of several hosts would take too much of a turn. Steps use only the first host.
+        Raises: UsageError for a workload that load hosts cannot issue, or with fewer clients than load hosts,
+        or for a host that is too far away; what ``reach_load_hosts`` raises.
         """
         measured = [workloads[name] for name in study.workloads]
         self.require_issuable(measured, study.design)
@@ -92,7 +92,10 @@ class FromCell:
 
 @dataclass(frozen=True)
 class AfterLostHost:
-    """A cell that loads servers. ``clients`` are the fewest of a workload; ``wait`` returns the host."""
+    """Recovery after a load host is lost: waits for it, or continues with the others.
+
+    ``clients`` is the smallest number of clients of any workload; ``wait`` returns the host once it is back.
+    """
 
     cell: CellHosts
     program: LoadProgram
@@ -102,9 +105,9 @@ class AfterLostHost:
     wait: Callable[[str, Callable[[], ReachedLoadHost], Progress], ReachedLoadHost] = await_host
 
     def __call__(self, arena: Arena, lost: LoadHostLostError) -> Regained:
-        """Return the arena with its load from the hosts that there are.
+        """Return the arena with load from the hosts available now.
 
-        Raises: LoadHostLostError if the host has to be waited for, and does not come back in time.
+        Raises: LoadHostLostError if the host is needed and is not back in time.
         """
         if not (isinstance(arena, ScratchArena) and isinstance(arena.loads.placement, OnLoadHosts)):
             raise lost
@@ -112,7 +115,7 @@ class AfterLostHost:
         gone = next(one for one in placement.load_hosts if one.host.name == lost.host)
         others = [one for one in placement.load_hosts if one is not gone]
         if self.allows_fewer and others:
-            hosts, how = others, "its clients went to the others"
+            hosts, how = others, "the other hosts took over its clients"
         else:
             began_s = time.monotonic()
             back = self._awaited(gone, has_others=bool(others))
@@ -126,49 +129,49 @@ class AfterLostHost:
         try:
             return self.wait(name, partial(reach_again, self.cell, gone, self.program), self.progress)
         except RemoteHostError as error:
-            fewer = "with --allow-fewer the others go on at once; " if has_others else ""
+            fewer = "with --allow-fewer the others continue at once; " if has_others else ""
             cell = self.cell.file_name
             raise LoadHostLostError(
-                f"load host {name} was lost, and not back within {numbers.duration(AWAITED_S)}",
+                f"load host {name} was lost and not back within {numbers.duration(AWAITED_S)}",
                 host=name,
                 detail=error.message,
-                hint=f"{fewer}before you continue, bring {name} back, or take it out of {cell}",
+                hint=f"{fewer}before you resume, bring {name} back or remove it from {cell}",
             ) from error
 
 
 def _require_checkpoints(workloads: Iterable[Workload], installations: Iterable[Installation]) -> None:
-    """Raise UsageError for steps on servers where a superuser alone, which load is not, does checkpoints."""
+    """Raise UsageError for steps on servers where only superusers, unlike the load, may checkpoint."""
     old = [one for one in installations if one.major < HAS_CHECKPOINT_ROLE]
     steps = [workload for workload in workloads if isinstance(workload.kind, Step)]
     if old and steps:
         raise UsageError(
             f"{steps[0].name} cannot be issued by a load host on {old[0].title}",
-            detail="it ends with a checkpoint, which before PostgreSQL 15 takes a superuser",
-            hint="leave --cell out, or measure PostgreSQL 15 or later",
+            detail="it ends with a checkpoint, which needs a superuser before PostgreSQL 15",
+            hint="leave out --cell, or measure PostgreSQL 15 or later",
         )
 
 
 def program_of(workloads: Iterable[Workload], arena: ScratchArena) -> LoadProgram:
-    """Return the program that issues workloads on load hosts; --generator has chosen it for all."""
+    """Return the program that issues load on the load hosts; --generator selects one for all workloads."""
     if all(workload.generator == SYSBENCH for workload in workloads):
         return OWN_SYSBENCH
     return sent_driver(arena.loads.find_driver().program)
 
 
 def issuing(cell: CellHosts, workloads: Iterable[Workload]) -> CellHosts:
-    """Return the cell with the load hosts that are used: the first alone if a workload is a step."""
+    """Return the cell with the load hosts in use: only the first if any workload is a step."""
     has_steps = any(isinstance(workload.kind, Step) for workload in workloads)
     return replace(cell, loads=cell.loads[:1]) if has_steps else cell
 
 
 def threads_of(load_hosts: Sequence[ReachedLoadHost], clients: int) -> list[int]:
-    """Return the number of threads that issue load on each host: one for each client at most."""
+    """Return the number of load threads of each host: at most one per client."""
     parts = even_parts(clients, len(load_hosts))
     return [min(len(host.cpus), of_host) for host, of_host in zip(load_hosts, parts, strict=True)]
 
 
 def fewest_clients(workloads: Iterable[Workload], design: Design) -> int:
-    """Return the number of clients of the workload that has fewest."""
+    """Return the smallest number of clients of any workload."""
     return min(_clients(workload) or design.clients for workload in workloads)
 
 
@@ -177,7 +180,7 @@ def _clients(workload: Workload) -> int | None:
 
 
 def _design(design: Design, load_hosts: Sequence[ReachedLoadHost]) -> Design:
-    """Return the design with turns that several hosts can take together. Raises: UsageError."""
+    """Return the design with turns long enough for several hosts. Raises: UsageError."""
     if len(load_hosts) == 1:
         return design
     farthest = max(load_hosts, key=lambda one: one.words_s)
@@ -187,17 +190,17 @@ def _design(design: Design, load_hosts: Sequence[ReachedLoadHost]) -> Design:
 def _unused(given: CellHosts, used: CellHosts) -> Iterator[str]:
     if unused := [f'"{host.name}"' for host in given.loads if host not in used.loads]:
         yield (
-            f"not used: load host{'s' * (len(unused) > 1)} {', '.join(unused)}; a step has its load from one "
-            "host, the first in the file"
+            f"not used: load host{'s' * (len(unused) > 1)} {', '.join(unused)}; a step uses only the first "
+            "load host in the file"
         )
 
 
-def _longer(asked: Design, used: Design, load_hosts: Sequence[ReachedLoadHost]) -> Iterator[str]:
-    if used != asked:
+def _longer(requested: Design, used: Design, load_hosts: Sequence[ReachedLoadHost]) -> Iterator[str]:
+    if used != requested:
         words = numbers.short_duration(max(one.words_s for one in load_hosts))
         yield (
-            f"turns of {numbers.duration(used.slice_s)} instead of {numbers.duration(asked.slice_s)}: a word "
-            f"to a load host and back takes up to {words}, and so far apart hosts may begin a turn"
+            f"turns of {numbers.duration(used.slice_s)} instead of {numbers.duration(requested.slice_s)}: a "
+            f"round trip to a load host takes up to {words}, and hosts may begin a turn that far apart"
         )
 
 

@@ -1,4 +1,4 @@
-"""Measure a study: the common part of compare, bench, run and accelerate."""
+"""Measure a study: the common code of compare, bench, run and accelerate."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pgdyno.plan.engine.sharing import MEMORY_SHARE, not_shareable
 from pgdyno.postgres.process.local_machine import available_memory_bytes, machine_claimed
 from pgdyno.store.experiments import ExperimentStore, open_store
 
-_ALONE_SHARE = 0.85  # for one server's; the published configurations of the Insert Benchmark take 0.8
+_ALONE_SHARE = 0.85  # for one server alone; the published configurations of the Insert Benchmark take 0.8
 
 
 def measure(
@@ -39,10 +39,10 @@ def measure(
 ) -> Experiment:
     """Run a study on scratch servers and return the experiment.
 
-    Where the memory of a duet's servers does not fit, trials alternate instead, and a note says so.
-    Raises: RefusedError for a server that an emulator would run, or for a file of the kernel that may not be
-    set. UsageError for a precision that is too fine. VariantError for what no server is given.
-    LockHeldError if another pgdyno, of any home, keeps this machine's CPUs awake. Whatever measuring raises.
+    If a duet's servers do not fit into memory together, trials alternate instead, and a note states it.
+    Raises: RefusedError for a server that would run in an emulator, or for a kernel file that may not be set;
+    UsageError for a precision that is too fine; VariantError for a variant that cannot be measured;
+    LockHeldError if another pgdyno, of any home, keeps this machine's CPUs awake; errors of measuring.
     """
     began = time.monotonic()
     require_measurable(study.variants)
@@ -84,39 +84,40 @@ def measure(
             passes=conditions.passes,
         )
         budget_s = conditions.budget_s
-        if budget_s is not None:  # of which measuring wake-ups has taken some already
+        if budget_s is not None:  # probing wake-ups has used some of it
             budget_s = max(0.0, budget_s - (time.monotonic() - began))
         return run.run(fitting, budget_s=budget_s, context=context, resume=conditions.resume)
 
 
 def _changes_machine(study: Study, conditions: Conditions) -> bool:
-    """Whether the kernel's files hold other values meanwhile."""
+    """Whether measuring changes kernel files."""
     return not conditions.as_booted or any(variant.files for variant in study.variants)
 
 
 def _allowed(study: Study, conditions: Conditions) -> tuple[str, ...]:
-    """Return the files of the kernel that variants set because they were allowed by name."""
+    """Return the kernel files that variants set and the user allowed by name."""
     named = (path for variant in study.variants for path in variant.files if path in conditions.allowed_files)
     return tuple(dict.fromkeys(named))
 
 
 def _keeping(study: Study, conditions: Conditions, store: ExperimentStore, keeper: AwakeKeeper) -> Keeping:
-    """Return how to keep idle CPUs awake; a resumed experiment keeps its way. Raises: UsageError."""
+    """Return how to keep idle CPUs awake; a resumed experiment keeps its method. Raises: UsageError."""
     if conditions.resume:
         return keeper.again(store.load(conditions.resume).awake, is_wanted=not conditions.as_booted)
     return keeper.find(study.variants, conditions.as_booted)
 
 
 def _loaded_from(cell: CellHosts, context: Context, hosts: tuple[str, ...]) -> Context:
-    """Return the context with the cell, and its load hosts by name."""
+    """Return the context with the cell file and the names of its load hosts."""
     options = {**context.options, CELL_OPTION: cell.file_name}
     return replace(context, options=options, load_hosts=(LoadHosts(0, hosts),))
 
 
 def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> Study:
-    """Return the study as it is, or alternating if its servers do not fit into memory all at once.
+    """Return the study, with alternating trials if its servers do not fit into memory together.
 
-    Raises: MemoryProofError if not even one of them does.
+    Also alternating where variants set kernel files that apply to the whole machine.
+    Raises: MemoryProofError if one server alone does not fit.
     """
     sizes = {v.name: arena.shared_memory_bytes(v) for v in study.variants}
     available = available_memory_bytes()
@@ -124,10 +125,10 @@ def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[s
     _require_memory_limit(largest, sizes[largest], study, workloads)
     if sizes[largest] > _ALONE_SHARE * available:
         raise MemoryProofError(
-            f"a scratch server of {largest} does not fit into the memory that is free",
-            detail=f"its shared memory takes {numbers.size(sizes[largest])}, and "
-            f"{numbers.share(_ALONE_SHARE)} of the {numbers.size(available)} that are available may be used",
-            hint="measure on a host with more free memory, or variants with smaller shared_buffers",
+            f"a scratch server of {largest} does not fit into free memory",
+            detail=f"its shared memory takes {numbers.size(sizes[largest])}; the limit is "
+            f"{numbers.share(_ALONE_SHARE)} of the {numbers.size(available)} available",
+            hint="use a host with more free memory, or variants with smaller shared_buffers",
         )
     needed = sum(sizes.values())
     if study.design.kind is DesignKind.ALTERNATING:
@@ -135,16 +136,15 @@ def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[s
     if files := not_shareable(study.variants):
         listed = ", ".join(map(display_name, files))
         note = (
-            f"alternating trials instead of a duet, because the whole machine has one value: {listed}. "
-            "What is not found by this may be smaller than what was distinguishable; see the intervals"
+            f"alternating trials instead of a duet, because these are machine-wide: {listed}. "
+            "Small differences may be indistinguishable with this design; see the intervals"
         )
         return replace(study, design=in_trials(study.design), notes=(*study.notes, note))
     if needed <= MEMORY_SHARE * available:
         return study
     note = (
-        f"alternating trials instead of a duet: {numbers.size(needed)} of shared memory for all servers at "
-        f"once do not fit into {numbers.share(MEMORY_SHARE)} of the {numbers.size(available)} that are "
-        "available"
+        f"alternating trials instead of a duet: {numbers.size(needed)} of shared memory for all servers "
+        f"together do not fit into {numbers.share(MEMORY_SHARE)} of the {numbers.size(available)} available"
     )
     return replace(study, design=in_trials(study.design), notes=(*study.notes, note))
 
@@ -152,22 +152,22 @@ def _with_fitting_design(study: Study, arena: ScratchArena, workloads: Mapping[s
 def _require_memory_limit(
     variant: str, size_bytes: int, study: Study, workloads: Mapping[str, Workload]
 ) -> None:
-    """Raise MemoryProofError if a server cannot live within the limit that a workload sets it."""
+    """Raise MemoryProofError if a server does not fit into the memory limit of a workload."""
     limits = [workloads[name].server_memory_bytes for name in study.workloads]
     smallest = min((limit for limit in limits if limit is not None), default=None)
     if smallest is not None and size_bytes > _ALONE_SHARE * smallest:
         raise MemoryProofError(
-            f"the server of {variant} does not fit into the {numbers.size(smallest)} it is limited to",
-            detail=f"its shared memory takes {numbers.size(size_bytes)}, and {numbers.share(_ALONE_SHARE)} "
-            "may be",
+            f"the server of {variant} does not fit into its memory limit of {numbers.size(smallest)}",
+            detail=f"its shared memory takes {numbers.size(size_bytes)}; at most "
+            f"{numbers.share(_ALONE_SHARE)} of the limit are allowed",
             hint="choose smaller shared_buffers",
         )
 
 
 def _require_generators(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> None:
-    """Look for the programs that issue the load before data is loaded. Raises: GeneratorMissingError.
+    """Find the programs that issue the load, before data is loaded. Raises: GeneratorMissingError.
 
-    Load hosts have been asked for theirs already.
+    Programs on load hosts were checked when the hosts were reached.
     """
     for generator in dict.fromkeys(workloads[name].generator for name in study.workloads):
         if not arena.loads.placement.takes_jobs(generator):
@@ -175,7 +175,7 @@ def _require_generators(study: Study, arena: ScratchArena, workloads: Mapping[st
 
 
 def _require_disk(study: Study, arena: ScratchArena, workloads: Mapping[str, Workload]) -> None:
-    """Raise StorageError before the start if the workloads' data will not fit on the disk."""
+    """Raise StorageError if the workloads' data will not fit on the disk."""
     needed_bytes = max(workloads[name].disk_bytes or 0 for name in study.workloads)
     arena.workspace.require_free(
         needed_bytes,

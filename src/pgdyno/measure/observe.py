@@ -1,11 +1,11 @@
-"""Observe arms that take turns: the slices of a block, stretches of one arm alone, the cost afterwards.
+"""Observe arms that take turns: the slices of a block, stretches of one arm alone, the checkpoint debt.
 
 CPU time since boot is read at the end of each window of turns:
 
-busy, stolen   /proc/stat, of the CPUs that serve or issue load, in ticks of 10 ms
-ours           processes of the arms' servers, also those that started since; the load's; our own
-writeback      kernel threads that write what the servers have left in the page cache: nobody knows for which
-               of them, so that it is charged to no arm, and it is no disturbance
+busy, stolen   /proc/stat, for the CPUs that serve or issue load, in ticks of 10 ms
+ours           processes of the arms' servers, including those started since; the load; pgdyno itself
+writeback      kernel threads that write the servers' dirty pages from the page cache. The server that caused
+               them is unknown, so they are charged to no arm; they do not count as a disturbance either
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pgdyno.model.experiments.experiment import Design, Slice
 from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS, Readings
 from pgdyno.model.plans.terms import applied_of
 
-_OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # what the checkpoint at the end adds is not theirs
+_OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # the final checkpoint's part belongs to no block
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class CpuReading:
 
     @classmethod
     def read(cls, arms: Sequence[Arm], split: CpuSplit, threads: WritebackThreads) -> CpuReading:
-        """Read it now. A server on another host has no processes here, and neither has a load host's load."""
+        """Take a reading; servers and load on other hosts have no processes here."""
         cpus = {*split.server, *split.client}
         host = read_host_cpu(cpus, without=split.spinners)
         servers_us = sum(sum(cpu_us(arm, arm.server_pids()) or ()) for arm in arms)
@@ -65,7 +65,7 @@ class CpuReading:
 
 @dataclass(frozen=True)
 class Observer:
-    """An observer's design, meters, CPUs and random choices."""
+    """An observer's design, meters, CPUs and random generator."""
 
     design: Design
     meters: Sequence[MeterModule]
@@ -104,10 +104,10 @@ def observe_block(
 
 
 def observe_stretches(observer: Observer, arms: Sequence[Arm], turns: Turns) -> tuple[Slice, ...]:
-    """Let the baseline, and the variant to be applied, alone have load: in random order, for one long turn.
+    """Load the baseline and the variant to be applied, each alone for one long turn, in random order.
 
-    In short turns a stall by one server's writing falls on all of them alike. The server's pages are written
-    out after each. Returns these turns, with what others took of the CPUs.
+    In short turns, a stall caused by one server's writes hits all servers alike. Each turn ends with a
+    checkpoint. Returns these turns, with the CPU shares of other processes.
     """
     design, servers, taken = observer.design, ServerClocks.of(arms), list[Slice]()
     writeback, split = WritebackThreads.of(_postmasters(arms)), observer.split
@@ -122,24 +122,24 @@ def observe_stretches(observer: Observer, arms: Sequence[Arm], turns: Turns) -> 
 
 
 def _postmasters(arms: Sequence[Arm]) -> list[int]:
-    """Return the postmasters that run here."""
+    """Return the PIDs of the postmasters on this host."""
     return [pid for arm in arms for pid in arm.server_pids()[:1]]
 
 
 def checkpoint_debt(observer: Observer, arm: Arm) -> Readings:
-    """Write out dirty buffers and return the cost, by meter."""
+    """Run a checkpoint and return its cost, by meter."""
     before, clock = read_meters(observer.meters, arm), arm.cpu_clock()
     before_ns = clock.read_ns()
     arm.checkpoint()
     cpu_us = (clock.read_ns() - before_ns) / 1000
     debt = difference(before, read_meters(observer.meters, arm))
-    # The load's backends are ending at this moment, and what ended processes have used reaches the CPU meter
-    # only when they are reaped: it would look like the checkpoint's. The clock sees live processes only.
+    # The load's backends exit at this moment. Their CPU time reaches the CPU meter only when they are reaped,
+    # so the meter would charge it to the checkpoint. The clock counts live processes only.
     owed = {m: d for m, d in debt.items() if m not in _OF_BLOCKS_ALONE and not METRICS[m].is_level}
     return {**owed, SERVER_CPU: (cpu_us,)}
 
 
 def _written_s(earlier: Mapping[int, tuple[float, bool]], later: Mapping[int, tuple[float, bool]]) -> float:
-    """Return the CPU time between two readings of threads that wrote at either of them."""
+    """Return the CPU time, between two readings, of the threads that were writing at either of them."""
     both = ((earlier[pid], now) for pid, now in later.items() if pid in earlier)
     return sum(now_s - then_s for (then_s, did), (now_s, does) in both if did or does)

@@ -1,4 +1,4 @@
-"""Passes: all steps of a benchmark on one arm alone, each as a whole, as its study measures them."""
+"""Passes: a pass runs all steps of a benchmark, each as a whole, on one arm alone."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from pgdyno.model.experiments.workload import Workload
 
 @dataclass(frozen=True)
 class OneArm:
-    """The arm of a pass at work, and the context of its round, which counts from 0."""
+    """The arm of a pass, and the context of its round; ``round`` counts from 0."""
 
     arm: Arm
     loads: Loads
     design: Design
     round: int
     meters: Sequence[MeterModule]
-    announce: Callable[[str], None] = lambda _: None  # told what is done now
+    announce: Callable[[str], None] = lambda _: None  # reports progress
 
 
 class Passes(Protocol):
-    """How a benchmark is measured. One object serves all passes of an experiment."""
+    """Measures a benchmark. One object serves all passes of an experiment."""
 
     def checked(
         self, experiment: Experiment, arena: Arena, workloads: Sequence[Workload], progress: Progress
     ) -> Experiment:
-        """Check the servers before the first pass; return the experiment with the findings.
+        """Check the servers before the first pass; return the experiment with the results.
 
         Raises: MeasurementError for a server whose answers are wrong.
         """

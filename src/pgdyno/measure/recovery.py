@@ -1,11 +1,13 @@
 """Recover an interrupted round from its stored slices and its generators' logs.
 
-Slices are stored as they end, and logs lie on disk until their round has been read; so little more than the
-slice that was running is lost. What is recovered is cut back to whole balanced groups (ABBA), and has no
-meters: those are read at a block's end. What others took of the CPUs stands with the slices, and is judged as
-ever. Write workloads are not recovered, because the checkpoint that each arm owed was never measured, nor
-long transactions, of which the last one is not in the log, nor load from other hosts, whose logs come when it
-ends; their round is run again.
+Slices are stored as they end, and logs stay on disk until their round has been read. So little more than the
+running slice is lost. Recovered blocks are truncated to whole balanced groups (ABBA). They have no meter
+values, which are read at a block's end. The CPU shares of other processes are stored with the slices and
+judged as usual.
+
+Not recovered, and run again: write workloads, because each arm's final checkpoint was not measured; long
+transactions, because the last one is not in the log; and load from other hosts, because their logs arrive
+only when the load ends.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from pgdyno.store.experiments import ExperimentStore, Place
 def recover(
     experiment: Experiment, store: ExperimentStore, arena: Arena, workloads: Mapping[str, Workload]
 ) -> list[Block]:
-    """Return the blocks that can be made of slices that have no block yet."""
+    """Return the blocks that can be built from stored slices without a block."""
     if experiment.design.kind is not DesignKind.DUET or CELL_OPTION in experiment.options:
         return []
     places = [place for place in store.unread(experiment.id) if _is_recoverable(workloads[place.workload])]

@@ -1,4 +1,4 @@
-"""Replay a captured workload on a copy of its database, and say how like the original it was."""
+"""Replay a captured workload on a copy of its database, and compare it with the original."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from pgdyno.workload.invariants import Invariants
 
 @dataclass(frozen=True)
 class ReplayPace:
-    """When transactions start: ``rate_tps`` arrive in a second, or each client begins one after a pause.
+    """When transactions start: at ``rate_tps`` per second, or each client after a pause.
 
-    ``pauses_s`` are those pauses, each as likely as the others. Without both, each client begins the next
-    transaction at once. ``clients`` None: as many as were at work.
+    Pauses are drawn from ``pauses_s``, all equally likely. With neither, each client starts its next
+    transaction immediately. ``clients`` None: as many as were active in the original.
     """
 
     clients: int | None = None
@@ -54,20 +54,18 @@ def replay_pace(
     *,
     is_pausing: bool,
 ) -> ReplayPace:
-    """Return the pace that a user asks for.
+    """Return the pace for the user's options.
 
-    Raises: UsageError if the wishes exclude each other, or the workload does not know what they take.
+    Raises: UsageError if options conflict, or need figures that the workload does not have.
     """
     if is_pausing:
         return _with_pauses(workload, clients, rate_tps, times_as_fast or 1.0)
     if times_as_fast is None:
         return ReplayPace(clients, rate_tps)
     if rate_tps is not None:
-        raise UsageError("--pace and --rate both say how many transactions arrive", hint="leave out one")
+        raise UsageError("--pace and --rate both set the arrival rate", hint="leave out one")
     if workload.transactions_per_s is None:
-        raise UsageError(
-            f'the workload "{workload.name}" does not say how fast its transactions came', hint="give --rate"
-        )
+        raise UsageError(f'the workload "{workload.name}" has no transaction rate', hint="give --rate")
     return ReplayPace(clients, times_as_fast * workload.transactions_per_s)
 
 
@@ -76,16 +74,16 @@ def _with_pauses(
 ) -> ReplayPace:
     if rate_tps is not None:
         raise UsageError(
-            "--pauses and --rate exclude each other",
-            detail="at a rate, transactions arrive whatever sessions do; with pauses, each session begins "
-            "its next one when it has paused",
-            hint="leave out one; --pauses --pace 2 makes pauses half as long",
+            "--pauses and --rate are mutually exclusive",
+            detail="at a rate, transactions arrive independently of sessions; with pauses, each session "
+            "starts its next transaction after a pause",
+            hint="leave out one; --pauses --pace 2 halves the pauses",
         )
     if not workload.pauses_s:
         raise UsageError(
-            f'how long sessions of the workload "{workload.name}" pause is not known',
-            hint="logs with durations and milliseconds tell it, and a server that is watched for long "
-            "enough; or write pauses into the file: pauses_s = [0.1, 0.5]",
+            f'the workload "{workload.name}" has no session pauses',
+            hint="capture it from a log with durations and milliseconds, or watch the server for longer; "
+            "or write pauses into the file: pauses_s = [0.1, 0.5]",
         )
     pauses_s = tuple(one / times_as_fast for one in workload.pauses_s)
     return ReplayPace(clients or workload.pausing_clients, pauses_s=pauses_s)
@@ -96,9 +94,9 @@ _MOST_NAMED = 5  # tables in a message
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """Where, for how long and how fast to replay. ``protocol`` None: as the original.
+    """Where, for how long and how fast to replay. ``protocol`` None: the original's.
 
-    ``is_copy``: the database is not the one that the workload was captured from.
+    ``is_copy``: the user asserts that the database is not the original.
     """
 
     dsn: str
@@ -111,7 +109,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True)
 class Replay:
-    """The result of a replay, which has kept ``invariants``. ``original_tps`` is None if it is not known."""
+    """The result of a replay that kept all ``invariants``; ``original_tps`` is None if unknown."""
 
     run: TimedRun
     original_tps: float | None
@@ -121,10 +119,10 @@ class Replay:
 
 
 def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progress) -> Replay:
-    """Issue a workload on a database, and compare the counts of the server meanwhile with the original's.
+    """Issue a workload on a database, and compare the server's statement counts with the original's.
 
-    Raises: RefusedError for the original; UsageError if the database lacks tables; MeasurementError for an
-    invariant that is broken; ServerError, ConnectionFailedError, GeneratorFailedError.
+    Raises: RefusedError for the original; UsageError if the database lacks tables; MeasurementError for a
+    broken invariant; ServerError, ConnectionFailedError, GeneratorFailedError.
     """
     with closing(connect(request.dsn)) as connection:
         _require_a_copy(connection, workload, request)
@@ -139,7 +137,7 @@ def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progres
         run = _run(options, workload, request, database, progress)
         counted = difference(before, statistics.read())
         if counted is None:
-            raise ServerError("the statistics of statements were reset during the replay")
+            raise ServerError("pg_stat_statements was reset during the replay")
         seen = seen_by_name(workload, statistics.texts(counted.seen), counted.seen)
     invariants.require_kept()
     kept = tuple(one.name for one in workload.invariants)
@@ -149,21 +147,21 @@ def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progres
 def _require_a_copy(
     connection: ControlConnection, workload: CapturedWorkload, request: ReplayRequest
 ) -> None:
-    """Refuse the database that the workload comes from: it would be loaded twice, and written to."""
+    """Refuse the original database: it would carry the load twice, and the replay would write to it."""
     require_no_pooler(connection)
     is_original = read_identity(connection) == (workload.cluster, workload.database)
     if is_original and not request.is_copy:
         raise RefusedError(
             f'"{workload.database}" is the database that this workload was captured from',
-            detail="a replay loads it, and writes to its tables where the workload does",
-            hint="name a copy with --dsn; --is-copy says that this is one, with the original's identifier, "
-            "such as a base backup",
+            detail="a replay puts load on it and writes to the tables that the workload writes to",
+            hint="name a copy with --dsn; add --is-copy if this is a copy with the original's system "
+            "identifier, such as a base backup",
         )
     if foreign := foreign_tables(connection):
         raise RefusedError(
-            f"the copy has tables of other servers: {', '.join(foreign[:_MOST_NAMED])}",
-            detail="statements on them would load those servers, and write to them",
-            hint="drop them in the copy",
+            f"the copy has foreign tables: {', '.join(foreign[:_MOST_NAMED])}",
+            detail="statements on them would put load on remote servers, and write to them",
+            hint="drop these tables in the copy",
         )
     require_powerless(connection, "the statements would be run")
 

@@ -1,12 +1,12 @@
-"""Run one round: start fresh servers, measure every workload in blocks of slices.
+"""Run one round: start new servers, measure every workload in blocks of slices.
 
     open arms → per workload: start loads, warm up, freeze
                               per block: read meters → slices → read meters
-                              in some rounds, if it writes: CHECKPOINT, stretches of two arms alone
+                              in some rounds, for write workloads: CHECKPOINT, stretches of two arms alone
                               stop loads (completes their logs), CHECKPOINT every arm (its debt)
               → attribute transactions to slices, build blocks (blocks/observation.py)
 
-Logs are parsed after the generators have ended, never beside a running slice.
+Logs are parsed after the generators have exited, never during a slice.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from pgdyno.model.experiments.metric import TAIL_MEAN_ALONE, Readings
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.variants.variant import Variant
 
-_BOOKKEEPING_S = 10.0  # bound on the time between two blocks; a generator's own time limit allows for it
+_BOOKKEEPING_S = 10.0  # bound on the time between two blocks; a generator's time limit includes it
 
 KeepSlice = Callable[[str, int, int, Slice], None]
-"""Stores a slice as soon as it has ended: workload, round, block, slice."""
+"""Stores a slice as soon as it ends: workload, round, block, slice."""
 KeepCounts = Callable[[str, int, int, Sequence[Slice]], None]
-"""Stores what the slices of a block have counted: workload, round, block, slices."""
+"""Stores the counts of a block's slices: workload, round, block, slices."""
 
 
 @dataclass(frozen=True)
@@ -72,26 +72,26 @@ class Running:
     random: Random
     keep_slice: KeepSlice
     keep_counts: KeepCounts
-    look_at: Callable[[Sequence[Arm]], None]  # shown every set of arms right after it has started
-    read_durability: Callable[[Sequence[Arm]], None]  # and again after its load has ended
-    announce: Callable[[str], None]  # told what is done now, where that takes long
-    changed: frozenset[str] = frozenset()  # keys of the data sets that some workload changes
-    passes: Passes | None = None  # how steps are measured
-    plans: DegreePlans = field(default_factory=DegreePlans)  # of workloads whose workers vary
-    lost: list[LoadHostLostError] = field(default_factory=list)  # the load host that went away, if one did
-    stretched: Counter[str] = field(default_factory=Counter)  # rounds whose stretches count, by workload
+    look_at: Callable[[Sequence[Arm]], None]  # called with every set of arms right after they start
+    read_durability: Callable[[Sequence[Arm]], None]  # called at that moment, and after the load has ended
+    announce: Callable[[str], None]  # reports progress of long steps
+    changed: frozenset[str] = frozenset()  # keys of data sets that any workload changes
+    passes: Passes | None = None  # measures the steps of a benchmark
+    plans: DegreePlans = field(default_factory=DegreePlans)  # for workloads that vary the number of workers
+    lost: list[LoadHostLostError] = field(default_factory=list)  # the lost load host, if any
+    stretched: Counter[str] = field(default_factory=Counter)  # rounds with valid stretches, by workload
 
     def has_stretch(self, workload: Workload, round_index: int) -> bool:
-        """Whether servers have load alone for a while in this round: until enough rounds have counted."""
+        """Whether this round has stretches, in which one server alone has load: until enough rounds count."""
         is_wanted = self.design.stretch_s > 0 and not workload.is_read_only and not workload.step
         few = self.stretched[workload.name] < STRETCH_ROUNDS and round_index < 2 * STRETCH_ROUNDS
         return is_wanted and few
 
 
 def run_round(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
-    """Run every block of one round over ``workloads``, which share one data set and limit on memory.
+    """Run every block of one round over ``workloads``, which share one data set and memory limit.
 
-    Once a load host is lost, nothing of the round counts that had not ended before.
+    After the loss of a load host, only blocks that had already ended count.
     Raises: ServerError, GeneratorError, StorageError; the blocks of this round are then lost, others kept.
     """
     if running.lost:
@@ -99,7 +99,7 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
     data_set = workloads[0].data_set
     arena, count, is_duet = running.arena, len(running.variants), running.design.kind is DesignKind.DUET
     places = seats(count, round_index)
-    # A workload that is not in this group, because of its limit on memory, may have changed the data set too.
+    # A workload in another group, with another memory limit, may also have changed the data set.
     if data_set.key in running.changed or not arena.has_seats(running.variants, places, data_set):
         is_stretched = any(running.has_stretch(workload, round_index) for workload in workloads)
         writing_s = writing_time_s(workloads, running.design, count, has_stretch=is_stretched)
@@ -107,24 +107,24 @@ def run_round(running: Running, round_index: int, workloads: Sequence[Workload])
     if not is_duet:
         try:
             return _alternating_round(running, round_index, workloads, places)
-        except LoadHostLostError as error:  # trials of one round are compared: all had the same hosts
+        except LoadHostLostError as error:  # trials of a round are compared, so all need the same hosts
             running.lost.append(error)
             return _without_host(running, round_index, workloads)
     try:
         return _duet_round(running, round_index, workloads, places)
     except HugePagesError as error:
-        if round_index == 0:  # so far it could be a mistake in the variant, and nothing is lost
+        if round_index == 0:  # the variant may be wrong, and nothing is lost yet
             raise
-        running.announce(f"round {round_index + 1} does not count, because {error.message}")
+        running.announce(f"round {round_index + 1} does not count: {error.message}")
         return _void_blocks(running, round_index, workloads, error.message)
 
 
 def _duet_round(
     running: Running, round_index: int, workloads: Sequence[Workload], places: Sequence[int]
 ) -> list[Block]:
-    """Run all servers at once and let them take turns.
+    """Run all servers at once; they take turns.
 
-    Raises: HugePagesError if there is no room for the pages that one wants; nothing was measured then.
+    Raises: HugePagesError if the pages for a server are not available; nothing was measured then.
     """
     data_set, blocks = workloads[0].data_set, list[Block]()
     with running.arena.arms(running.variants, places, data_set, workloads[0].server_memory_bytes) as arms:
@@ -143,30 +143,30 @@ def _duet_round(
 
 
 def _without_host(running: Running, round_index: int, workloads: Sequence[Workload]) -> list[Block]:
-    """Return the blocks of a round that a load host was lost in."""
+    """Return void blocks for a round in which a load host was lost."""
     return _void_blocks(running, round_index, workloads, f'load host "{running.lost[0].host}" was lost')
 
 
 def _alternating_round(
     running: Running, round_index: int, workloads: Sequence[Workload], places: Sequence[int]
 ) -> list[Block]:
-    """Run whole trials one after another, each on its own freshly started server, in random order."""
+    """Run whole trials one after another in random order, each on a newly started server."""
     by_arm: dict[int, list[Block]] = {}
     for arm in trial_order(len(running.variants), running.random):
         alone = _alone(running, arm)
         try:
             by_arm[arm] = _trials(alone, round_index, workloads, places[arm])
         except HugePagesError as error:
-            if round_index == 0:  # so far it could be a mistake in the variant, and nothing is lost
+            if round_index == 0:  # the variant may be wrong, and nothing is lost yet
                 raise
             name, reason = running.variants[arm].name, error.message
-            running.announce(f"round {round_index + 1}: {name} is left out, because {reason}")
+            running.announce(f"round {round_index + 1}: {name} is left out: {reason}")
             by_arm[arm] = _void_blocks(alone, round_index, workloads, reason)
     return [join_trials(parts) for parts in zip(*(by_arm[arm] for arm in sorted(by_arm)), strict=True)]
 
 
 def _alone(running: Running, arm: int) -> Running:
-    """Return the context of one arm's trial. Its slices are stored under this arm's index."""
+    """Return the context of one arm's trial; it stores slices under this arm's index."""
 
     def keep_slice(workload: str, round_index: int, block: int, one: Slice) -> None:
         running.keep_slice(workload, round_index, block, replace(one, arm=arm))
@@ -181,7 +181,7 @@ def _alone(running: Running, arm: int) -> Running:
 def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], place: int) -> list[Block]:
     """Measure every workload on the only variant's server.
 
-    Raises: HugePagesError if there is no room for the pages it wants; nothing was measured then.
+    Raises: HugePagesError if the pages for it are not available; nothing was measured then.
     """
     data_set, memory_bytes = workloads[0].data_set, workloads[0].server_memory_bytes
     blocks: list[Block] = []
@@ -195,14 +195,14 @@ def _trials(alone: Running, round_index: int, workloads: Sequence[Workload], pla
                 blocks += _measure(alone, round_index, workload, arms)
         alone.read_durability(arms)
         _check_invariant(workloads, arms)
-    if any(workload.disk_bytes for workload in workloads):  # room for one is all that was asked for
+    if any(workload.disk_bytes for workload in workloads):  # disk space was required for one copy only
         alone.arena.discard(alone.variants, [place], data_set)
     return blocks
 
 
 def _pass(alone: Running, round_index: int, workloads: Sequence[Workload], arm: Arm) -> list[Block]:
-    """Measure steps, all of them on the only arm, as the benchmark has it that they belong to."""
-    assert alone.passes is not None  # noqa: S101 — studies with steps bring it
+    """Measure all steps on the only arm, in a pass of their benchmark."""
+    assert alone.passes is not None  # noqa: S101 — studies with steps define it
     on = OneArm(arm, alone.arena.loads, alone.design, round_index, alone.meters, alone.announce)
     return alone.passes.measured(on, workloads)
 
@@ -210,7 +210,7 @@ def _pass(alone: Running, round_index: int, workloads: Sequence[Workload], arm: 
 def _void_blocks(
     running: Running, round_index: int, workloads: Sequence[Workload], reason: str
 ) -> list[Block]:
-    """Return the blocks of a round, or of one variant's trials in it, that could not begin."""
+    """Return void blocks for a round, or one variant's trials in it, that could not begin."""
     nothing = tuple(ArmBlock(variant.name, 0, 0.0, {}) for variant in running.variants)
     return [
         Block(workload.name, round_index, index, time.time_ns(), nothing, void=reason)
@@ -220,9 +220,9 @@ def _void_blocks(
 
 
 def _check_invariant(workloads: Sequence[Workload], arms: Sequence[Arm]) -> None:
-    """Let workloads that write by one rule prove that no arm lost or invented anything.
+    """Check the common invariant of the write workloads on every arm, if they have one.
 
-    Raises: MeasurementError naming the arm: its figures are worth nothing.
+    Raises: MeasurementError naming the arm that violates it: its figures are worthless.
     """
     writers = [workload for workload in workloads if not workload.is_read_only]
     invariants = {workload.invariant for workload in writers}
@@ -234,16 +234,16 @@ def _check_invariant(workloads: Sequence[Workload], arms: Sequence[Arm]) -> None
             names = " and ".join(workload.name for workload in writers)
             raise MeasurementError(
                 f"{names} left wrong data on the server of {arm.variant.name}",
-                detail=f"this is not true any more: {' '.join(kept.split())}",
-                hint="this server loses or invents rows: do not trust its data, nor its figures",
+                detail=f"this is no longer true: {' '.join(kept.split())}",
+                hint="this server loses or invents rows: do not trust its data or its figures",
             )
 
 
 def _measure(running: Running, round_index: int, workload: Workload, arms: Sequence[Arm]) -> list[Block]:
-    """Measure one workload on running arms: all its blocks of this round.
+    """Measure all blocks of one workload in this round, on running arms.
 
-    Loads connect and start in an order of their own, drawn anew: the arm whose load is warmed up last, right
-    before the first block, is not always the same, nor always in the same seat.
+    Loads connect and warm up in an order drawn separately, so the last one, right before the first block, is
+    not always the same arm or in the same seat.
     """
     if not workload.is_read_only:
         running = replace(running, design=running.design.for_writing())
@@ -270,7 +270,7 @@ def _measure(running: Running, round_index: int, workload: Workload, arms: Seque
             for index in range(design.blocks_per_round)
         ]
         blocks = [observe_block(observer, arms, turns, keep_slice) for keep_slice in keep]
-        if has_stretch:  # what comes after the blocks is not theirs to pay
+        if has_stretch:  # before the stretches, which blocks do not pay for
             debts = [checkpoint_debt(observer, arm) for arm in arms]
             stretches = observe_stretches(observer, arms, turns)
         turns.end()
@@ -280,7 +280,7 @@ def _measure(running: Running, round_index: int, workload: Workload, arms: Seque
         ObservedArm(arm.variant, parse_all(turns.logs(index)), debts[index] if debts else {})
         for index, arm in enumerate(arms)
     ]
-    # Of trials, those of another variant may be better; of a grid, other cells.
+    # Not for trials: another variant's may be better. Not for a grid: other cells may be.
     if design.kind is DesignKind.DUET and round_index == 0 and workload.cell is None:
         best = min(observed, key=lambda arm: arm.transactions.failed_share)
         require_few(best.variant.name, best.transactions.count, best.transactions.failures)

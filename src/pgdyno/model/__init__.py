@@ -1,1 +1,1 @@
-"""Nouns that several subjects share: frozen dataclasses. Standard library only, no I/O."""
+"""Types shared by several packages: frozen dataclasses. Standard library only, no I/O."""

@@ -1,1 +1,1 @@
-"""From a host and a server to a plan: facts, levers, the memory proof, formats."""
+"""Planning: facts about a host and a server, levers, the memory proof, and output formats."""

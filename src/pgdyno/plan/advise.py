@@ -1,4 +1,4 @@
-"""``pgdyno advise``: possible changes of a server, with reasons. Changes nothing."""
+"""``pgdyno advise``: recommended changes to a server, with reasons. Read-only."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pgdyno.postgres.server import Server
 
 TEXT = "text"
 _OF_APPLY = (TEXT, "json")
-"""Forms that say what apply would do. Others are files that people install, TuneD's profile among them."""
+"""Formats that describe what apply would do. The others are files to install, such as a TuneD profile."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """A plan, and the plan written down as asked.
+    """A plan, and its text in the requested format.
 
-    ``refused``: the one that was asked for does not fit into memory, and this is one that would.
+    ``refused``: the requested plan does not fit into memory; ``plan`` is an alternative that does.
     """
 
     plan: Plan
@@ -32,7 +32,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class AdviseRequest:
-    """A request for advice, and its output format; ``format_name`` is ``text`` or a format's name."""
+    """A plan request and its output format; ``format_name`` is ``text`` or the name of a format."""
 
     plan: PlanRequest = field(default_factory=PlanRequest)
     format_name: str = TEXT
@@ -45,17 +45,17 @@ def format_names() -> tuple[str, ...]:
 
 
 def advise(host: Host | None, server: Server, request: AdviseRequest) -> Advice:
-    """Make the plan for one server and write it down.
+    """Make the plan for one server and render it.
 
-    Raises: UsageError for an unknown format or contradictory figures; MemoryProofError if no plan fits
-    for any number of connections, or a file is asked for.
+    Raises: UsageError for an unknown format or contradictory figures; MemoryProofError if the plan does
+    not fit into memory, and the format is a file or no number of connections would fit.
     """
     if request.format_name not in format_names():
         raise UsageError(
             f'unknown format "{request.format_name}"', hint=f"use one of {', '.join(format_names())}"
         )
     if host is not None and request.format_name not in _OF_APPLY:
-        host = replace(host, owners=Fact((), "not asked for"))
+        host = replace(host, owners=Fact((), "not applicable"))
     try:
         plan = make_plan(host, server, request.plan)
     except MemoryProofError as error:
@@ -68,7 +68,7 @@ def advise(host: Host | None, server: Server, request: AdviseRequest) -> Advice:
 def _for_fewer_connections(
     host: Host | None, server: Server, request: AdviseRequest, refused: MemoryProofError
 ) -> Advice:
-    """Return a plan that would fit, to be read. Raises: the error if none would, or it is to be a file."""
+    """Return a plan that fits. Raises: ``refused`` if no plan fits, or the format is not ``text``."""
     if refused.connections is None or request.format_name != TEXT:
         raise refused
     figures = replace(request.plan.figures, connections=refused.connections)

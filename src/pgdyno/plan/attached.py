@@ -1,4 +1,4 @@
-"""An attached server: prerequisites of measuring its configuration on scratch servers."""
+"""An attached server: the prerequisites for measuring its configuration on scratch servers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.server import Server
 
-# Settings that say where a server is, who may enter, what it tells whom, or what it loads: a scratch server
-# has its own. What it loads is left out because an extension may write, connect or need files of its own.
+# Settings for locations, authentication, logging, client defaults and loaded libraries: a scratch server has
+# its own. Libraries are excluded because an extension may write, connect, or need its own files.
 _OWN_SETTINGS = frozenset(
     {
         "application_name",
@@ -68,14 +68,14 @@ _OWN_SETTINGS = frozenset(
 _OWN_PREFIXES = ("lc_", "log_", "logging_", "ssl", "syslog_", "unix_socket_", "krb_", "recovery_target")
 
 _PAGES_ARE_HELD = (
-    "the server itself holds its huge pages meanwhile: the scratch servers run with 4 kB pages unless the "
-    "pool has room for them too; memory on huge pages, below, says which"
+    "the server keeps its huge pages: the scratch servers run with 4 kB pages unless the pool has room for "
+    "them too; see memory on huge pages below"
 )
 
 
 @dataclass(frozen=True)
 class Attached:
-    """A running server, as a baseline for scratch servers of the same build, or to be measured itself."""
+    """A running server: the baseline for scratch servers of the same build, or itself the measured server."""
 
     dsn: str
     target: str
@@ -87,11 +87,11 @@ class Attached:
 
 
 def attach(dsn: str, figures: Figures) -> Attached:
-    """Look at a running server and return its configuration as a variant. Changes nothing and loads nothing.
+    """Inspect a running server and return its configuration as a variant. Read-only; generates no load.
 
-    Raises: ConnectionFailedError; ServerError if its programs are out of reach; RefusedError if they
-    are those of another user than scratch servers run as; DurabilityError if it runs with settings that may
-    lose data: pgdyno does not improve on such a server, it says so.
+    Raises: ConnectionFailedError; ServerError if its programs are not accessible; RefusedError if a user
+    other than the scratch servers' account can replace them; DurabilityError if its settings may lose data,
+    because pgdyno does not tune such a server.
     """
     inspection = inspect_dsn(dsn, figures)
     found = inspection.inspected
@@ -110,34 +110,34 @@ def attach(dsn: str, figures: Figures) -> Attached:
     settings = {guc.name: guc.display() for guc in kept}
     notes = _notes(found.server)
     if settings.get("huge_pages") == "on":
-        settings["huge_pages"] = "try"  # the running server holds the pages: a second one would not start
+        settings["huge_pages"] = "try"  # a second server with "on" would not start: the first holds the pages
     if holds_huge_pages(found.server):
         notes = (*notes, _PAGES_ARE_HELD)
     base = Variant("as-found", settings)
-    data_directory = found.server.data_directory.or_else("")  # known, or it were not proven to run here
+    data_directory = found.server.data_directory.or_else("")  # known: the server is proven to run here
     return Attached(dsn, found.target, data_directory, subject_of(inspection), own.installation, base, notes)
 
 
 def _require_runnable(own: OwnPrograms) -> None:
-    """Refuse programs that another user than root, or than the servers' account, can exchange."""
+    """Refuse programs that users other than root and the scratch servers' account can replace."""
     user, account = own.workspace.account, workspace().account
     if user != account:
         programs = own.installation.bin_directory
         raise RefusedError(
             f'user "{account.name}" does not run the programs in {programs}',
             detail=f'users other than root can replace them, and scratch servers run as "{account.name}"',
-            hint=f"run pgdyno as {user.name}, or let them and all directories above belong to root and be "
-            "writable by nobody else (chown root, chmod g-w,o-w)",
+            hint=f"run pgdyno as {user.name}, or make root the owner and only writer of these programs and "
+            "all parent directories (chown root, chmod g-w,o-w)",
         )
 
 
 def _notes(server: Server) -> tuple[str, ...]:
     preloaded = server.settings["shared_preload_libraries"].setting
-    return (f"the server preloads {preloaded}, and the scratch servers do not",) if preloaded else ()
+    return (f"the server preloads {preloaded}; the scratch servers do not",) if preloaded else ()
 
 
 def _shapes_performance(guc: Guc) -> bool:
-    """Whether a scratch server should be set like this; also leaves out settings of extensions."""
+    """Whether a scratch server should copy this setting; False for settings of extensions."""
     if guc.name in _OWN_SETTINGS or guc.name.startswith(_OWN_PREFIXES) or "." in guc.name:
         return False
     if why_refused(guc.name.lower(), guc.display()) is not None:

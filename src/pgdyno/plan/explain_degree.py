@@ -1,7 +1,7 @@
-"""The use case ``explain-degree``: a query's workers, the limit that decided them, remedies.
+"""The use case ``explain-degree``: a query's parallel workers, the limit that decided them, remedies.
 
-The planner itself is asked, again and again with one limit changed: what it does then is what the limit did.
-Rules of its own (``postgres/planner/parallel_plan.py``) put the numbers to it.
+The query is planned repeatedly, each time with one limit changed; the difference is the effect of that limit.
+The planner's rules, reimplemented in ``postgres/planner/parallel_plan.py``, supply the numbers.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _SHOWN = (
 )
 _LEADER = "parallel_leader_participation"
 _READS_ONLY = (
-    "of statements that write, PostgreSQL plans workers for CREATE TABLE AS, SELECT INTO, and CREATE and "
-    "REFRESH MATERIALIZED VIEW alone"
+    "of the statements that write, PostgreSQL plans workers only for CREATE TABLE AS, SELECT INTO, and "
+    "CREATE and REFRESH MATERIALIZED VIEW"
 )
 _NOT_PLANNED = {
-    "declare": ("a cursor is never planned with workers", "give its query by itself"),
-    "execute": ("a prepared statement is known to its own session alone", "give its query by itself"),
-    "refresh": ("REFRESH is not explained by PostgreSQL", "give the query of the materialized view"),
-    "explain": ("this is EXPLAIN already", "give the query by itself"),
+    "declare": ("a cursor is never planned with workers", "pass only its query"),
+    "execute": ("a prepared statement exists only in its own session", "pass only its query"),
+    "refresh": ("PostgreSQL cannot explain REFRESH", "pass the query of the materialized view"),
+    "explain": ("the statement is already an EXPLAIN", "pass only the query"),
 }
 
 
@@ -71,9 +71,9 @@ def explain_degree_of(
     data_directory: Path | None = None,
     database: str | None = None,
 ) -> Degree:
-    """Explain the degree on the server that is named, or else the one of libpq's environment.
+    """Explain the degree on the given server, or else on the one of libpq's environment.
 
-    ``database`` stands for the one that these name.
+    ``database`` overrides the database of the connection string or environment.
     Raises: UsageError for a statement that has no degree; ServerError, DataDirectoryError.
     """
     check_statement(statement)
@@ -82,9 +82,9 @@ def explain_degree_of(
 
 
 def open_named(dsn: str | None, data_directory: Path | None, database: str | None) -> Connection:
-    """Connect to a database of the server that is named, to plan statements there.
+    """Connect to a database of the given server, to plan statements there.
 
-    Raises: ServerError, DataDirectoryError; RefusedError for a role whose rights are too much for that.
+    Raises: ServerError, DataDirectoryError; RefusedError for a role with excessive privileges.
     """
     with contextlib.ExitStack() as stack:
         if data_directory is None:
@@ -98,19 +98,19 @@ def open_named(dsn: str | None, data_directory: Path | None, database: str | Non
 
 
 def check_statement(statement: str) -> None:
-    """Refuse unsuitable statements before any server is asked. Raises: UsageError."""
+    """Refuse unsuitable statements before connecting to a server. Raises: UsageError."""
     word = first_word(statement)
     if not word:
         raise UsageError("there is no statement", hint="pgdyno explain-degree 'SELECT count(*) FROM …'")
     if has_several_statements(statement):
-        raise UsageError("there is more than one statement", hint="give one at a time")
+        raise UsageError("there is more than one statement", hint="pass one at a time")
     if builds_index(statement):
         raise UsageError(
-            "the building of an index has no plan",
-            detail="its workers come from the table's size or its option parallel_workers, at most "
-            "max_parallel_maintenance_workers; without that option only as many as leave each process, the "
-            "leader included, 32 MB of maintenance_work_mem",
-            hint="pgdyno run parallel-degree --workload create-index measures how many of them pay",
+            "an index build has no plan",
+            detail="its workers are derived from the table's size or its storage parameter "
+            "parallel_workers, at most max_parallel_maintenance_workers; without that parameter only as many "
+            "as leave each process, including the leader, 32 MB of maintenance_work_mem",
+            hint="pgdyno run parallel-degree --workload create-index measures how many workers pay off",
         )
     if word in _NOT_PLANNED:
         message, hint = _NOT_PLANNED[word]
@@ -128,12 +128,12 @@ def never_with_workers(command: str) -> UsageError:
     return UsageError(
         f"{command} is never planned with workers",
         detail=_READS_ONLY,
-        hint="if the query inside it is the slow part, give that query alone",
+        hint="if the query inside it is the slow part, pass only that query",
     )
 
 
 def explain_degree(connection: Connection, statement: str, workers: int | None) -> Degree:
-    """Explain the degree of a statement that ``check_statement`` has let pass. Changes nothing."""
+    """Explain the degree of a statement that passed ``check_statement``. Read-only."""
     settings = read_settings(connection)
     inquiry = inquiry_of(connection, statement, settings)
     plan = inquiry.plan({})
@@ -145,7 +145,7 @@ def explain_degree(connection: Connection, statement: str, workers: int | None) 
 def inquiry_of(
     connection: Connection, statement: str, settings: Mapping[str, Guc], search_path: str | None = None
 ) -> Inquiry:
-    """Return the questions about a statement; ``search_path`` None is the role's own."""
+    """Return the inquiry about a statement; ``search_path`` None: the role's default."""
     planner = Planner(connection, statement, settings, search_path)
     return Inquiry(
         planner.plan,
@@ -156,7 +156,7 @@ def inquiry_of(
 
 
 def causes_of(connection: Connection, statement: str) -> str:
-    """Describe the limits that decide a statement's degree. Raises: UsageError as ``explain_degree``."""
+    """Describe the limits that decide a statement's degree. Raises: UsageError, like ``explain_degree``."""
     return "; ".join(f"{one.what}: {one.why}" for one in explain_degree(connection, statement, None).causes)
 
 
@@ -170,7 +170,7 @@ def degree_of(inquiry: Inquiry, plan: Plan, pools: Pools, workers: int | None) -
     planned = main.gather.workers if main else 0
     notes = [*_notes(inquiry, found)]
     if (tested := _single_copy(inquiry, plan)) and not found:
-        notes.insert(0, f"without {inquiry.shown(Limit.DEBUG)}: 0 workers, by {_listed(causes)}")
+        notes.insert(0, f"without {inquiry.shown(Limit.DEBUG)}: 0 workers, due to {_listed(causes)}")
         planned, causes, alternatives = 1, (_debug(inquiry),), ()
         found = (ExplainedGather(tested, (), causes, None, None),)
     launchable = pools.launchable(planned)
@@ -195,12 +195,12 @@ def _named(sql: str) -> tuple[frozenset[tuple[str | None, str]], frozenset[str]]
 
 
 def _single_copy(inquiry: Inquiry, plan: Plan) -> Gather | None:
-    """Return the Gather that is there for a test; ``regress`` puts one in too, and hides it in EXPLAIN."""
+    """Return the Gather added by ``debug_parallel_query``; ``regress`` adds one too, but EXPLAIN hides it."""
     if inquiry.debug.setting == "off":
         return None
     shown = plan
     if inquiry.debug.setting != "on":
-        if has_initial_plans(plan):  # those would move to a Gather that cannot be seen, so there is none
+        if has_initial_plans(plan):  # a hidden Gather would have taken them over, so none was added
             return None
         shown = inquiry.plan({inquiry.debug.name: "on"})
     return next((gather for gather in gathers(shown) if gather.is_single_copy), None)
@@ -210,8 +210,8 @@ def _debug(inquiry: Inquiry) -> Cause:
     return Cause(
         Limit.DEBUG,
         inquiry.shown(Limit.DEBUG),
-        "it has one worker do all of the work, to test whether functions are labelled rightly; nothing is "
-        "done in parallel",
+        "one worker does all of the work, to test the parallel-safety labels of functions; nothing runs in "
+        "parallel",
         f"SET {inquiry.debug.name} = off",
     )
 
@@ -221,9 +221,9 @@ def _notes(inquiry: Inquiry, found: Sequence[ExplainedGather]) -> Iterator[str]:
         yield "all Gathers of a query take their workers from the same pools"
     if found:
         leader = inquiry.settings[_LEADER].setting == "on"
-        works = "works on its own share as well" if leader else "collects rows only"
+        works = "also executes the plan" if leader else "only collects rows"
         yield f"the leader {works} ({_LEADER} = {inquiry.settings[_LEADER].setting})"
-        yield "workers that are not free when a Gather starts are missing until it ends"
+        yield "a Gather that starts with too few free workers gets no more of them later"
 
 
 def _listed(causes: Sequence[Cause]) -> str:

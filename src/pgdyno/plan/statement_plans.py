@@ -1,4 +1,4 @@
-"""Find out how a scratch server plans the statements of its workloads."""
+"""How a scratch server plans the statements of its workloads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pgdyno.postgres.sampling.prepared_plans import Document, explain_prepared
 from pgdyno.postgres.statements import PlannedStatement, PreparedStatement, StatementPlan, WorkloadStatements
 
 SOURCE = "EXPLAIN EXECUTE with force_custom_plan and force_generic_plan"
-"""Of the facts that are found out so."""
+"""Source of the facts in this module."""
 
 _READS = frozenset({"select", "values", "table", "with"})
 _NOT_PLANNED = frozenset({"begin", "start", "commit", "end", "rollback", "abort"})
@@ -26,7 +26,7 @@ _NOT_PLANNED = frozenset({"begin", "start", "commit", "end", "rollback", "abort"
 def plan_workload(
     connection: Connection, workload: Workload, find_driver: Callable[[], Driver]
 ) -> Fact[WorkloadStatements]:
-    """Plan the statements of a workload on its data; unknown with the reason where they cannot be known."""
+    """Plan the statements of a workload on its data; unknown, with the reason, if they are not available."""
     if (obstacle := _obstacle(workload)) is not None:
         return unknown(obstacle, SOURCE)
     try:
@@ -39,13 +39,13 @@ def plan_workload(
             plan_statement(connection, one, is_run=first_word(one.sql) in _READS) for one in statements
         )
     except PgdynoError as error:
-        said = f"{error.message}: {error.detail}" if error.detail else error.message
-        return unknown(said, SOURCE)
+        reason = f"{error.message}: {error.detail}" if error.detail else error.message
+        return unknown(reason, SOURCE)
     return Fact(WorkloadStatements(workload.name, planned), SOURCE)
 
 
 def together(found: Sequence[Fact[WorkloadStatements]]) -> Fact[tuple[WorkloadStatements, ...]]:
-    """Return the statements of all workloads; unknown if those of one are."""
+    """Return the statements of all workloads; unknown if those of any workload are."""
     known: list[WorkloadStatements] = []
     for fact in found:
         if isinstance(fact.value, Unknown):
@@ -55,7 +55,7 @@ def together(found: Sequence[Fact[WorkloadStatements]]) -> Fact[tuple[WorkloadSt
 
 
 def plan_statement(connection: Connection, statement: PreparedStatement, *, is_run: bool) -> PlannedStatement:
-    """Plan one statement, and run it if ``is_run``. Raises: ServerError if the server cannot."""
+    """Plan one statement, and run it if ``is_run``. Raises: ServerError if the server rejects it."""
     found = explain_prepared(connection, statement, is_run=is_run)
     generic = plan_of(found.generics[0]["Plan"])
     return PlannedStatement(
@@ -73,7 +73,7 @@ def plan_statement(connection: Connection, statement: PreparedStatement, *, is_r
 
 
 def _obstacle(workload: Workload) -> str | None:
-    """Return why the statements of a workload cannot be known, or are not prepared by name."""
+    """Return why the statements of a workload are not available; None if they are."""
     if workload.step:
         return f'the statements of workload "{workload.name}" change from step to step'
     if DRIVER not in workload.generators:

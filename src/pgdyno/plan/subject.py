@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pgdyno.base.errors import ServerError
 from pgdyno.base.facts import Fact, Unknown
-from pgdyno.host.awake import idling_files
+from pgdyno.host.cpu_idling import idling_files
 from pgdyno.host.host import Host
 from pgdyno.host.probes import PageCompression
 from pgdyno.model.plans.plan import Plan
@@ -23,9 +23,9 @@ from pgdyno.postgres.statements import CommitGrouping, WorkloadStatements
 class Subject:
     """The subject of a plan: a server, its host, and the resources available to it.
 
-    ``statements`` are those of the workloads, planned on a scratch server; None: it is somebody's own.
-    ``pages`` is what was found of a scratch server's data, which are gone when the plan is made, ``commits``
-    how commits share flushes there.
+    ``statements`` are those of the workloads, planned on a scratch server; None: not a scratch server.
+    ``pages`` describes a scratch server's data, which are deleted before the plan is made. ``commits``
+    describes how commits share flushes there.
     """
 
     host: Host
@@ -47,9 +47,9 @@ def subject_of(found: Inspection) -> Subject:
 
 
 def peer_facts(server: Server, resources: Resources) -> PeerFacts | None:
-    """Return the facts; None where memory or CPUs are unknown. A disk of an unknown kind is said to be SSD.
+    """Return the facts; None if memory or CPUs are unknown. A disk of unknown kind counts as an SSD.
 
-    Whoever asks these tools has to name a kind, and most machines have that one.
+    These tools require a kind of disk, and most machines have an SSD.
     """
     memory_bytes, cpus = resources.memory_bytes.or_none(), resources.cpu_count.or_none()
     storage = resources.storage.or_none()
@@ -65,5 +65,5 @@ def peer_facts(server: Server, resources: Resources) -> PeerFacts | None:
 
 
 def without_idling(plan: Plan) -> Plan:
-    """Return the plan without how CPUs idle, where the measurement decides that for all servers."""
+    """Return the plan without changes to CPU idle states, which the measurement sets for all servers."""
     return plan.without_keys(idling_files(plan.values))

@@ -1,1 +1,1 @@
-"""PostgreSQL servers: embedded, managed and attached ones; nouns beside the rooms."""
+"""PostgreSQL servers: embedded, managed and attached. Modules at this level define shared data types."""

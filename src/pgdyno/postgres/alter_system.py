@@ -1,9 +1,9 @@
 """Literals for ALTER SYSTEM that make the server store exactly the intended value.
 
-Six settings are lists whose elements the server quotes one by one (GUC_LIST_QUOTE): for these,
+In six list settings (GUC_LIST_QUOTE) the server quotes each element separately:
 ``SET shared_preload_libraries = 'a,b'`` would name *one* library called "a,b", and the server would not
-start again. Extensions cannot define such settings (guc.c refuses it), so that the list below is complete;
-pg_dump has the same one (variable_is_guc_list_quote in src/bin/pg_dump/dumputils.c).
+start again. Extensions cannot define such settings (guc.c refuses it), so the list below is complete.
+pg_dump has the same list (variable_is_guc_list_quote in src/bin/pg_dump/dumputils.c).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 
 from pgdyno.base.errors import SettingError
 
-_FOLDED_LISTS = frozenset({"search_path", "temp_tablespaces"})  # of identifiers: without quotes, lower case
+_FOLDED_LISTS = frozenset({"search_path", "temp_tablespaces"})  # identifiers: lower case unless quoted
 _PATH_LISTS = frozenset(
     {
         "local_preload_libraries",
@@ -26,14 +26,14 @@ _ELEMENT = re.compile(r'\s*(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<plain>[^",]*))\s*(?
 
 
 def statement_values(name: str, value: str) -> tuple[str, ...]:
-    """Return the literals that ALTER SYSTEM SET takes for a value as a configuration file has it.
+    """Return the literals for ALTER SYSTEM SET that store a value written as in a configuration file.
 
     Raises: SettingError for a value that ALTER SYSTEM cannot store.
     """
     if "\n" in value:
-        raise SettingError(f'ALTER SYSTEM cannot set "{name}" to a value with a line feed in it')
+        raise SettingError(f'ALTER SYSTEM cannot set "{name}" to a value containing a line feed')
     if "\0" in value:
-        raise SettingError(f'ALTER SYSTEM cannot set "{name}" to a value with a NUL byte in it')
+        raise SettingError(f'ALTER SYSTEM cannot set "{name}" to a value containing a NUL byte')
     if name.lower() not in QUOTED_LISTS:
         return (value,)
     elements = list_elements(name, value)
@@ -46,7 +46,7 @@ def statement_values(name: str, value: str) -> tuple[str, ...]:
 
 
 def list_elements(name: str, value: str) -> tuple[str, ...]:
-    """Split the value of a list as the server does (SplitIdentifierString, SplitDirectoriesString).
+    """Split a list setting's value as the server does (SplitIdentifierString, SplitDirectoriesString).
 
     Raises: SettingError if the server could not split it.
     """

@@ -1,4 +1,4 @@
-"""A database's tables as its catalogue and the planner's statistics describe them: no row is read."""
+"""A database's tables as described by its catalogs and planner statistics. No table row is read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True)
 class Relation:
-    """A table by its name. ``has_parts``: it is partitioned, and its rows are those of its partitions."""
+    """A table's name. ``has_parts``: it is partitioned, so its rows are in its partitions."""
 
     schema: str
     name: str
@@ -16,13 +16,13 @@ class Relation:
 
     @property
     def path(self) -> str:
-        """Its name for people."""
+        """The schema-qualified name for display, unquoted."""
         return f"{self.schema}.{self.name}"
 
 
 @dataclass(frozen=True)
 class KeyColumn:
-    """A column of a foreign key or of the key at its end; ``type`` in SQL, of domains the type below."""
+    """A column of a foreign key or of the referenced key; ``type`` in SQL, for domains the base type."""
 
     name: str
     type: str
@@ -30,11 +30,11 @@ class KeyColumn:
 
 @dataclass(frozen=True)
 class Link:
-    """A foreign key. ``table`` and ``target_table`` are those of its ends: of a partition, the root.
+    """A foreign key. ``table`` and ``target_table`` are the OIDs of both ends; for partitions, of the root.
 
-    ``operators`` compare a column of the key with one of the foreign key, in SQL. ``is_required``: none of
-    its columns is ever NULL. ``is_temporal``: several rows together have the period of one (PostgreSQL 18).
-    ``is_valid``: every row was checked; else some may refer to nothing.
+    ``operators`` compare a referenced column with a referencing one, in SQL. ``is_required``: all referencing
+    columns are NOT NULL. ``is_temporal``: several referenced rows together may cover a row's period
+    (PostgreSQL 18). ``is_valid``: every row was checked; otherwise some may reference nothing.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Link:
 
 @dataclass(frozen=True)
 class LinkedTable:
-    """A table with the rows of its partitions.
+    """A table, including the rows of its partitions.
 
-    ``rows`` is the server's estimate, None where it has none. ``columns`` are without generated ones. ``key``
-    tells rows apart: the primary key, else a unique index; nothing if there is neither.
+    ``rows`` is the server's estimate, None if it has none. ``columns`` excludes generated columns. ``key``
+    identifies rows: the primary key, else a unique index; empty if the table has neither.
     """
 
     oid: int
@@ -68,7 +68,7 @@ class LinkedTable:
 
     @property
     def path(self) -> str:
-        """Its name for people."""
+        """The schema-qualified name for display, unquoted."""
         return self.relation.path
 
 
@@ -79,21 +79,21 @@ class AllRows:
 
 @dataclass(frozen=True)
 class ByHash:
-    """The share of the rows that a hash of these columns falls to; without any, of the row's place."""
+    """Rows sampled by a hash of these columns; of the row's physical location if there are none."""
 
     columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class ByLinkHash:
-    """Rows whose foreign key has a hash within the share, as the key at its end has it there."""
+    """Rows sampled by a hash of the foreign key, equal to the hash of the referenced key."""
 
     link: Link
 
 
 @dataclass(frozen=True)
 class OfChosen:
-    """Rows whose foreign key refers to a row that is chosen there, by any of these."""
+    """Rows whose foreign key references a row selected in the other table by any of ``chosen``."""
 
     link: Link
     chosen: tuple[Choice, ...]
@@ -101,7 +101,7 @@ class OfChosen:
 
 @dataclass(frozen=True)
 class Unlinked:
-    """Of the rows whose foreign key is NULL, the share that a hash falls to."""
+    """Rows whose foreign key is NULL, sampled by a hash."""
 
     link: Link
     own: ByHash
@@ -112,10 +112,10 @@ Choice: TypeAlias = AllRows | ByHash | ByLinkHash | OfChosen | Unlinked
 
 @dataclass(frozen=True)
 class Column:
-    """A column. ``is_key``: no two rows have the same value, by an index over it alone.
+    """A column. ``is_key``: a unique index on this column alone exists.
 
-    ``is_visible``: its table is found by its name without a schema. ``type`` is as format_type shows it.
-    ``references`` is the path of the column whose values it may have alone, by a foreign key; None: any.
+    ``is_visible``: the search path finds its table by the unqualified name. ``type`` is format_type's output.
+    ``references`` is the path of the column that a single-column foreign key references; None: no such key.
     """
 
     schema: str
@@ -128,22 +128,23 @@ class Column:
 
     @property
     def path(self) -> str:
-        """How a workload names it."""
+        """The column's qualified name, as workloads write it."""
         return f"{self.schema}.{self.table}.{self.name}"
 
     @property
     def is_integer(self) -> bool:
-        """Whether its values are whole numbers."""
+        """Whether the type is smallint, integer or bigint."""
         return self.type in {"smallint", "integer", "bigint"}
 
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """A row of pg_stats; values are the server's texts of them.
+    """A row of pg_stats; values are in the server's text form.
 
-    ``distinct`` as there: a count if positive, a share of the rows if negative, 0 if it is not known.
-    ``width_bytes`` is the average on disk, with the header of a varying length. ``correlation`` None: the
-    type has no order. Of arrays, ``elements`` are the most frequent elements, ``element_count`` their mean.
+    ``distinct`` as n_distinct: a count if positive, a fraction of the rows if negative, 0 if unknown.
+    ``width_bytes`` is the average stored width, including the varlena header. ``correlation`` None: the
+    type has no order. For arrays, ``elements`` are the most common elements and ``element_count`` is the
+    average number of distinct elements.
     """
 
     null_fraction: float
@@ -160,10 +161,10 @@ class ColumnStatistics:
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column. ``type`` is the name of its type, of domains that of the type below, ``modifier`` its length.
+    """A column. ``type`` is its type's name, for domains the base type's; ``modifier`` is its typmod.
 
-    ``labels`` are those of an enumeration, ``element`` is the type of an array's elements. ``is_readable``:
-    the role may read it, without which pg_stats hides its statistics.
+    ``labels`` are an enum's labels; ``element`` is an array's element type. ``is_readable``: the role may
+    read the column; otherwise pg_stats hides its statistics.
     """
 
     name: str
@@ -178,7 +179,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """Columns of a table that have values of another one's, or are NULL."""
+    """A foreign key of a stored table. ``table`` is the OID of the referenced table."""
 
     name: str
     columns: tuple[str, ...]
@@ -188,7 +189,10 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class Dependency:
-    """Of extended statistics: the share of rows in which ``columns`` determine that of ``determined``."""
+    """A functional dependency from extended statistics: ``columns`` determine ``determined``.
+
+    ``degree`` is the fraction of rows in which they do.
+    """
 
     columns: tuple[str, ...]
     determined: str
@@ -197,13 +201,13 @@ class Dependency:
 
 @dataclass(frozen=True)
 class StoredTable:
-    """A table with rows of its own, or one partitioned by hash, whose rows find their partitions.
+    """A plain table or leaf partition, or a whole hash-partitioned table, which routes its own rows.
 
-    ``rows`` None: it has some, and was never analysed. ``size_bytes`` counts indexes and long values too.
-    ``columns`` are without generated ones. ``keys`` are the columns of unique indexes, the primary key's
-    first. ``literals`` are texts that its constraints, defaults and indexes name. ``parent`` is the
-    partitioned table that it is a part of, in the end; else itself. ``hidden`` are extended statistics that
-    the server shows to its owner alone.
+    ``rows`` None: it has rows but was never analysed. ``size_bytes`` includes indexes and TOAST.
+    ``columns`` excludes generated columns. ``keys`` are the columns of unique indexes, the primary key's
+    first. ``literals`` are string constants in its constraints, defaults and indexes. ``parent`` is the OID
+    of the topmost partitioned table, or the table's own. ``hidden`` are extended statistics that the server
+    shows only to the table's owner.
     """
 
     oid: int
@@ -221,5 +225,5 @@ class StoredTable:
 
     @property
     def path(self) -> str:
-        """How people name it."""
+        """The schema-qualified name for display, unquoted."""
         return f"{self.schema}.{self.name}"

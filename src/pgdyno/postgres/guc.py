@@ -1,11 +1,11 @@
 """PostgreSQL settings as the server describes them, and values with units.
 
-A ``Guc`` is one row of ``pg_settings``. Values travel as the text PostgreSQL itself would print
-(``8GB``, ``200ms``, ``on``); ``normalise`` is the only place that turns such a text into the server's base
-unit, by the rules of "Numeric with Unit" in the PostgreSQL manual, chapter Server Configuration.
+A ``Guc`` is one row of ``pg_settings``. Values are passed as PostgreSQL prints them (``8GB``, ``200ms``,
+``on``). Only ``normalise`` converts such a text into the server's base unit, by the rules of "Numeric with
+Unit" in the PostgreSQL manual, chapter Server Configuration.
 
-The form of a row is checked: a server may be none, and everything that reads settings relies on it.
-Extensions show their numbers as they like; the form of values is checked for PostgreSQL's own settings.
+Each row's form is checked, because the peer may not be a PostgreSQL server and all readers of settings rely
+on the form. Values are checked for PostgreSQL's own settings only: extensions format numbers freely.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _NUMBER = re.compile(
     r"\s*+([+-]?(?:0[xX][0-9a-fA-F]+|[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|\.[0-9]+))\s*+([A-Za-z]*+)\s*+"
 )
 _UNIT = re.compile(r"([1-9][0-9]{0,5})?([A-Za-z]+)")
-_LARGEST_EXPONENT = 308  # of a double, in which the server computes
-_SHOWN_CHARACTERS = 40  # arbitrary: of a number that may have thousands
+_LARGEST_EXPONENT = 308  # of a double; the server computes in doubles
+_SHOWN_CHARACTERS = 40  # arbitrary; a number may have thousands of digits
 _SET_IN_SESSION = "session"
 _TRUE = ("on", "true", "yes", "1")
 _FALSE = ("off", "false", "no", "0")
@@ -33,7 +33,7 @@ _COLUMNS = 14
 _NAME = re.compile(r"[A-Za-z_][\w.$ -]{0,199}")  # PostgreSQL's are shorter than 64 characters
 _VALUES = {
     "bool": re.compile(r"on|off"),
-    "integer": re.compile(r"-?[0-9]{1,19}"),  # 64 bits; modes of files are octal
+    "integer": re.compile(r"-?[0-9]{1,19}"),  # 64 bits; file modes are octal
     "real": re.compile(r"-?[0-9]{1,309}(\.[0-9]+)?(e[+-]?[0-9]{1,3})?"),
     "enum": re.compile(r"[ -~]{0,200}"),
     "string": re.compile(r".*", re.DOTALL),
@@ -41,7 +41,7 @@ _VALUES = {
 _CONTEXTS = {"internal", "postmaster", "sighup", "superuser-backend", "backend", "superuser", "user"}
 _KNOWN_UNIT = re.compile(rf"[0-9]{{0,9}}({'|'.join((*_MEMORY_BYTES, *_TIME_US))})")
 _POSITIVE = {"block_size", "wal_block_size", "segment_size", "wal_segment_size"}
-"""Sizes by which others are divided; PostgreSQL's are never 0."""
+"""Sizes used as divisors; PostgreSQL's are never 0."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Guc:
         return self.context == "internal"
 
     def of_new_sessions(self) -> Guc:
-        """Return the setting as new sessions have it: a SET in this one does not count."""
+        """Return the setting as new sessions have it, ignoring a SET in this session."""
         if self.source != _SET_IN_SESSION:
             return self
         return replace(self, setting=self.reset_val or "")
@@ -118,7 +118,7 @@ class Guc:
         if text not in self.enumvals:
             raise SettingError(
                 f'invalid value for parameter "{self.name}": "{value}"',
-                detail=f"this server's build knows: {', '.join(self.enumvals)}",
+                detail=f"this build supports: {', '.join(self.enumvals)}",
             )
         return text
 
@@ -140,7 +140,8 @@ SETTINGS_QUERY: LiteralString = """
     SELECT name, setting, unit, vartype, context, source, boot_val, reset_val, min_val, max_val,
            enumvals, sourcefile, sourceline, pending_restart
       FROM pg_catalog.pg_settings"""
-TAKE_BACK: LiteralString = """
+"""Selects the rows that ``guc_of`` reads; a condition may be appended."""
+RESET_SESSION_SETTINGS: LiteralString = """
     SELECT pg_catalog.count(pg_catalog.set_config(name, NULL, true))
       FROM pg_catalog.pg_settings
      WHERE source OPERATOR(pg_catalog.=) 'session'
@@ -156,23 +157,25 @@ TAKE_BACK: LiteralString = """
                 THEN reset_val OPERATOR(pg_catalog.=) '0'
                      OR reset_val::pg_catalog.int4 OPERATOR(pg_catalog.>=) %s
                 ELSE true END"""
-"""Takes back, until the transaction ends, what is set in the session: pg_settings then shows where the server
-has it from. Parameters: settings that are pgdyno's own; its process id as libpq knows it (behind a pooler
-that is another one, and all counts, as it does with 0); the shortest limit in ms that may end the reading:
-shorter ones stay, and so does the encoding, as this client reads it."""
-"""Asks for the rows that ``guc_of`` reads; a condition may follow."""
+"""Resets the session's settings until the transaction ends: pg_settings then shows the server's own sources.
+
+Parameters: the settings that pgdyno itself sets; the backend's process id as known to libpq (behind a pooler
+it differs, and then, as with 0, all session settings are reset); the shortest acceptable timeout in ms. A
+timeout with a shorter reset value is kept, and so is the encoding, which this client relies on.
+"""
 
 
 def guc_of(row: tuple[Any, ...]) -> Guc:
     """Return the setting in one row of ``SETTINGS_QUERY``, secrets included.
-    Raises: ServerError for a row that is none of PostgreSQL's: what reads settings relies on their form.
+
+    Raises: ServerError for a row without the form of PostgreSQL's.
     """
     check_row(row)
     name, setting, unit, vartype, context, source, boot_val, reset_val, *rest = row
     min_val, max_val, enumvals, sourcefile, sourceline, pending_restart = rest
     return Guc(
         name=name,
-        setting=setting or "",  # NULL for some texts of extensions
+        setting=setting or "",  # NULL for some string settings of extensions
         unit=unit,
         vartype=vartype,
         context=context,
@@ -192,7 +195,7 @@ def normalise(value: str, unit: str | None, *, name: str = "value") -> Decimal:
     """Convert a value as users write it into ``unit``.
 
     Units: ``unit`` as in ``pg_settings.unit`` (``8kB``, ``MB``, ``ms``, …), None for a bare number.
-    Raises: SettingError for text that is not a number, or a unit of another kind.
+    Raises: SettingError for text that is not a number, or for an incompatible unit.
     """
     match = _NUMBER.fullmatch(value)
     if match is None:
@@ -202,7 +205,7 @@ def normalise(value: str, unit: str | None, *, name: str = "value") -> Decimal:
     except InvalidOperation as error:
         raise SettingError(f'invalid value for parameter "{name}": "{value}"') from error
     if not number:
-        number = Decimal(0)  # of 0e999999 the exponent would be written out
+        number = Decimal(0)  # 0e999999 would be printed with all its zeros
     if not number.is_finite() or abs(number.adjusted()) > _LARGEST_EXPONENT:
         raise SettingError(
             f'invalid value for parameter "{name}": "{value[:_SHOWN_CHARACTERS]}"',
@@ -222,7 +225,7 @@ def normalise(value: str, unit: str | None, *, name: str = "value") -> Decimal:
 
 
 def _bound(text: str | None) -> Decimal | None:
-    """Return a number as the server shows it; None if it shows none that can be compared."""
+    """Return a number from the server; None if it is missing, not a number, or NaN."""
     try:
         number = Decimal(text) if text is not None else None
     except InvalidOperation:
@@ -231,7 +234,7 @@ def _bound(text: str | None) -> Decimal | None:
 
 
 def _unit_scale(unit: str | None) -> tuple[str, int, dict[str, int] | None]:
-    """Split ``8kB`` into base unit, factor and the table of units of the same kind."""
+    """Split ``8kB`` into base unit, factor and the table of compatible units (None: not a known unit)."""
     if not unit:
         return "", 1, None
     match = _UNIT.fullmatch(unit)
@@ -270,7 +273,7 @@ def format_with_unit(setting: str, unit: str | None) -> str:
 
 
 def format_bytes(count: int) -> str:
-    """Print bytes as PostgreSQL writes memory: the largest unit that divides, ``8GB``, ``1536MB``."""
+    """Print bytes with the largest unit that divides them, as PostgreSQL does: ``8GB``, ``1536MB``."""
     for name in ("TB", "GB", "MB", "kB"):
         if count and count % _MEMORY_BYTES[name] == 0:
             return f"{count // _MEMORY_BYTES[name]}{name}"
@@ -278,13 +281,13 @@ def format_bytes(count: int) -> str:
 
 
 def _plain(number: Decimal) -> str:
-    """Print a Decimal without exponent and without trailing zeros."""
+    """Print a number without exponent and without trailing zeros."""
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def check_row(row: tuple[Any, ...]) -> None:
-    """Raise ServerError unless a row of ``SETTINGS_QUERY`` has the form of PostgreSQL's."""
+    """Check that a row of ``SETTINGS_QUERY`` has the form of PostgreSQL's. Raises: ServerError."""
     name = row[0] if row else None
     if not (isinstance(name, str) and _NAME.fullmatch(name)):
         raise _invalid("the name of a setting", name)
@@ -330,9 +333,9 @@ def _is_valid(name: str, vartype: str, value: str) -> bool:
     return name not in _POSITIVE or int(value) > 0
 
 
-def _invalid(what: str, told: object) -> ServerError:
+def _invalid(what: str, value: object) -> ServerError:
     return ServerError(
-        f"the server gives an invalid value for {what}: {str(told)[:200]!a}",
-        detail="PostgreSQL shows its settings in another form",
-        hint="connect to the server itself if there is a proxy between",
+        f"the server reports an invalid value for {what}: {str(value)[:200]!a}",
+        detail="PostgreSQL reports its settings in a different form",
+        hint="connect to the server directly if there is a proxy in between",
     )

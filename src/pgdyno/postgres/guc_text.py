@@ -1,4 +1,4 @@
-"""Values as PostgreSQL's configuration files write them: quotes and escapes. Pure.
+"""Quoting and escapes of values in PostgreSQL's configuration files. Pure.
 
 Source: src/backend/utils/misc/guc-file.l (GUC_STRING, DeescapeQuotedString).
 """
@@ -12,7 +12,7 @@ _CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def unquoted(value: str) -> str:
-    """Return the value that a file's text stands for; a text without quotes is the value itself."""
+    """Return the value of a token in a configuration file; an unquoted token is the value itself."""
     return _ESCAPE.sub(_unescaped, value[1:-1]) if value.startswith("'") else value
 
 

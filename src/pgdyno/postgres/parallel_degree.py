@@ -1,4 +1,4 @@
-"""How many workers PostgreSQL plans for a query, and which limit decided it."""
+"""The number of workers that PostgreSQL plans for a query, and the limit that decided it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_WORKERS = 1024  # of a Gather, and of a table: MAX_PARALLEL_WORKER_LIMIT in 
 
 
 class Limit(StrEnum):
-    """Limits that can decide the degree. The first ten are numbers that can be set."""
+    """Limits that can decide the degree. The first ten are configurable numbers."""
 
     CAP = "max_parallel_workers_per_gather"
     RELOPTION = "parallel_workers"
@@ -24,7 +24,7 @@ class Limit(StrEnum):
     DEBUG = "debug_parallel_query"  # force_parallel_mode before 16
     POOL = "max_parallel_workers"
     PROCESSES = "max_worker_processes"
-    SERIAL_IS_CHEAPER = "cost"  # even if starting workers and passing on rows were free
+    SERIAL_IS_CHEAPER = "cost"  # even if starting workers and transferring rows were free
     UNSAFE_FUNCTION = "parallel-unsafe function"
     RESTRICTED_FUNCTION = "parallel-restricted function"
     ROW_LOCKS = "row locks"
@@ -38,7 +38,7 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True)
 class Scan:
-    """A scan in a plan. ``index`` None: it is not by an index. ``name`` is the node's, as EXPLAIN has it."""
+    """A scan in a plan. ``index`` None: not an index scan. ``name`` is the node type as EXPLAIN prints it."""
 
     name: str
     schema: str
@@ -48,7 +48,7 @@ class Scan:
 
     @property
     def relation(self) -> str:
-        """The table's name with its schema, for people."""
+        """The table's schema-qualified name, unquoted."""
         return f"{self.schema}.{self.table}"
 
 
@@ -56,8 +56,8 @@ class Scan:
 class Gather:
     """A node that starts workers.
 
-    ``scans`` are those whose pages the workers share and whose size gives their number: one, or the children
-    of an Append. ``is_single_copy``: one worker does it all, which ``debug_parallel_query`` alone asks for.
+    ``scans`` are the parallel scans that determine the number of workers: one, or the children of an Append.
+    ``is_single_copy``: one worker runs the whole subplan; only ``debug_parallel_query`` causes this.
     """
 
     name: str
@@ -70,11 +70,11 @@ class Gather:
 
 @dataclass(frozen=True)
 class Table:
-    """A table's facts for the degree. ``parallel_workers`` None: the option is not set on it."""
+    """Table properties that affect the degree. ``parallel_workers`` None: the parameter is not set."""
 
-    name: str  # quoted where SQL needs that, with the schema
-    is_system: bool  # whose options nobody changes
-    kind: str  # as pg_class.relkind: r, p, m, f, …
+    name: str  # schema-qualified, quoted where SQL requires it
+    is_system: bool  # in a system schema: its storage parameters are not to be changed
+    kind: str  # pg_class.relkind: r, p, m, f, …
     is_temporary: bool
     pages: int
     parallel_workers: int | None
@@ -82,33 +82,33 @@ class Table:
 
 @dataclass(frozen=True)
 class SizeRule:
-    """The rule of the size with one scan's numbers: a worker from ``threshold``, one more per tripling."""
+    """The size rule applied to one scan: one worker from ``threshold`` pages, one more per tripling."""
 
     setting: Limit
-    pages: int | None  # None: the planner's estimate of what the scan reads, which EXPLAIN does not show
+    pages: int | None  # None: the planner's estimate for this scan, which EXPLAIN does not show
     threshold: int
-    workers: int  # that the size gives, before any cap
+    workers: int  # by size, before any cap
 
     @property
     def from_pages(self) -> int:
-        """The pages from which on there are N workers; 0 for no workers."""
+        """The size in pages from which ``workers`` workers are planned; 0 for no workers."""
         return self.next_pages // 3 if self.workers else 0
 
     @property
     def next_pages(self) -> int:
-        """The pages from which on there is one more."""
+        """The size in pages from which one more worker is planned."""
         return max(self.threshold, 1) * int(3**self.workers)
 
 
 @dataclass(frozen=True)
 class Hazard:
-    """Functions that are not safe for workers and named in the query, or stand behind an operator in it."""
+    """Functions that are not parallel safe and that the query calls by name or through an operator."""
 
-    called_as: str  # the functions' name or the operator
-    functions: tuple[str, ...]  # with their arguments: public.f(integer)
-    is_unsafe: bool  # otherwise restricted to the leader
+    called_as: str  # the function name or the operator
+    functions: tuple[str, ...]  # with their argument types: public.f(integer)
+    is_unsafe: bool  # parallel unsafe; otherwise parallel restricted
     is_builtin: bool
-    is_certain: bool  # whether all functions of this name are so, whichever the arguments choose
+    is_certain: bool  # all overloads of this name have the label, whichever one the arguments select
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,10 @@ class Cause:
     """A limit that decided the degree, with its reason and its remedy."""
 
     limit: Limit
-    what: str  # the limit with its value, as short as a heading: "parallel_workers = 4 of public.t"
+    what: str  # the limit with its value, short enough for a heading: "parallel_workers = 4 of public.t"
     why: str
     remedy: str | None
-    table: str | None = None  # whose option or kind it is
+    table: str | None = None  # the table with this storage parameter or relkind
 
 
 @dataclass(frozen=True)
@@ -127,30 +127,30 @@ class ExplainedGather:
     """A Gather with the limits that decided its number of workers."""
 
     gather: Gather
-    tables: tuple[Table, ...]  # of its scans
+    tables: tuple[Table, ...]  # scanned below the Gather
     causes: tuple[Cause, ...]
     size_rule: SizeRule | None
-    uncapped_workers: int | None  # without max_parallel_workers_per_gather; None: another plan is chosen then
+    uncapped_workers: int | None  # without max_parallel_workers_per_gather; None: the plan changes then
 
 
 @dataclass(frozen=True)
 class Pools:
-    """Free workers in the two pools that a query takes them from."""
+    """Size and use of the two worker pools that a query draws from."""
 
     max_parallel_workers: int
     max_worker_processes: int
     parallel_in_use: Fact[int]
-    others_in_use: Fact[int]  # background workers of other kinds: replication, extensions
+    others_in_use: Fact[int]  # other background workers: replication, extensions
 
     @property
     def narrower(self) -> Limit:
-        """Which of the two pools has less left, as far as is known."""
+        """The pool with fewer free workers; unknown use counts as 0."""
         left = self.max_parallel_workers - self.parallel_in_use.or_else(0)
         slots = self.max_worker_processes - self.parallel_in_use.or_else(0) - self.others_in_use.or_else(0)
         return Limit.POOL if left <= slots else Limit.PROCESSES
 
     def launchable(self, workers: int) -> int | None:
-        """Return how many of N workers can be started now; None: the number in use is unknown."""
+        """Return how many of ``workers`` can be started now; None if the number in use is unknown."""
         parallel, others = self.parallel_in_use.or_none(), self.others_in_use.or_none()
         if parallel is None or others is None:
             return None
@@ -160,7 +160,7 @@ class Pools:
 
 @dataclass(frozen=True)
 class DegreeStep:
-    """One statement of an advice. ``is_tried``: EXPLAIN confirmed it, or an equivalent."""
+    """One recommended statement. ``is_tried``: EXPLAIN confirmed its effect, or that of an equivalent."""
 
     statement: str
     note: str
@@ -170,11 +170,11 @@ class DegreeStep:
 
 @dataclass(frozen=True)
 class DegreeAdvice:
-    """The statements after which a number of workers is planned and can be launched.
+    """Statements after which a given number of workers is planned and can be launched.
 
-    ``obstacle``: why no statement leads there; ``steps`` is empty then. ``is_certain``: PostgreSQL's rules
-    say that none can; otherwise none was found. ``tried_workers``: what EXPLAIN plans with all that could be
-    tried; None: nothing could.
+    ``obstacle``: why no statement achieves it; ``steps`` is empty then. ``is_certain``: PostgreSQL's rules
+    exclude it; otherwise no statement was found. ``tried_workers``: the workers that EXPLAIN plans with all
+    steps that could be tried; None if none could.
     """
 
     workers: int
@@ -188,7 +188,7 @@ class DegreeAdvice:
 class Degree:
     """The workers planned for a query, the limit that decided them, and remedies.
 
-    ``causes`` decided together; each of ``alternatives`` would do by itself in place of the one cause.
+    ``causes`` decided jointly; removing any one of ``alternatives`` instead would suffice.
     """
 
     version: str
@@ -199,17 +199,17 @@ class Degree:
     tables: tuple[Table, ...]
     settings: Mapping[str, str]
     pools: Pools
-    launchable: int | None  # of the planned ones, at the moment of asking; None: not known
-    pool_limit: Limit | None  # the pool by which fewer can be launched; None: all can, or not known
+    launchable: int | None  # of the planned workers, at query time; None: unknown
+    pool_limit: Limit | None  # the pool that is too small to launch all; None: all can start, or unknown
     notes: tuple[str, ...]
     advice: DegreeAdvice | None = None
 
 
 @dataclass(frozen=True)
 class StatementDegree:
-    """The degree of a workload's statement, which has a ``share`` of the workload's time, or of its calls.
+    """The degree of a workload's statement; ``share`` is its share of the workload's time or calls.
 
-    ``degree`` None: it has none, for the reason ``why_none``; ``is_never``: none on any server.
+    ``degree`` None: not determined, for the reason ``why_none``. ``is_never``: it has none on any server.
     """
 
     statement: str

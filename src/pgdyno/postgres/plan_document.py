@@ -1,6 +1,6 @@
-"""Answers to EXPLAIN (FORMAT JSON), checked where they come in. Pure.
+"""Output of EXPLAIN (FORMAT JSON), checked on receipt. Pure.
 
-Later code takes a node's members for granted.
+Later code relies on the presence and the types of a node's properties.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from pgdyno.base.errors import ServerError
 
-_DEEPEST = 200  # arbitrary: PostgreSQL itself runs out of stack before a plan of so many levels is useful
+_DEEPEST = 200  # arbitrary; PostgreSQL runs out of stack before a plan this deep is useful
 _NUMBER = (int, float)
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("Node Type", "Relation Name", "Alias", "Schema", "Index Name", "Operation"), str),
@@ -25,10 +25,10 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True)
 class PlanNode:
-    """One node of a plan, as EXPLAIN names it: "Hash Join", "Parallel Seq Scan on lineitem".
+    """One node of a plan, named as in EXPLAIN: "Hash Join", "Parallel Seq Scan on lineitem".
 
-    ``details`` are its index, its kind of join or its strategy, where it has any. ``workers`` are planned for
-    what is below a Gather; ``rows`` is the planner's estimate.
+    ``details``: its index, join type or strategy, if any. ``workers``: planned by a Gather node. ``rows`` is
+    the planner's estimate.
     """
 
     name: str
@@ -39,12 +39,12 @@ class PlanNode:
 
     @property
     def text(self) -> str:
-        """The node in one line."""
+        """The node as one line of text."""
         workers = (
             () if self.workers is None else (f"{self.workers} worker{'' if self.workers == 1 else 's'}",)
         )
-        said = (*self.details, *workers)
-        return f"{self.name} ({', '.join(said)})" if said else self.name
+        notes = (*self.details, *workers)
+        return f"{self.name} ({', '.join(notes)})" if notes else self.name
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, PlanNode]]:
         """Yield this node and all below it, each with its depth."""
@@ -54,24 +54,24 @@ class PlanNode:
 
     @property
     def most_workers(self) -> int:
-        """How many workers the plan asks for at most."""
+        """The most workers that one node of the plan requests."""
         return max((node.workers or 0 for _, node in self.walk()), default=0)
 
 
 def explained(answer: object) -> Mapping[str, Any]:
-    """Return the document in an answer: that of the one statement. Raises: ServerError if it has no plan."""
+    """Return the document for a single statement. Raises: ServerError if it has no plan."""
     document = answer[0] if isinstance(answer, list) and answer else None
     if not isinstance(document, dict):
-        raise _unreadable("it is no list with an object in it")
+        raise _unreadable("it is not a list of objects")
     _require_types(document)
     checked_plan(document.get("Plan"))
     return document
 
 
 def checked_plan(plan: object) -> Mapping[str, Any]:
-    """Return a plan's top node: all nodes have the members that are read of them, in the right types.
+    """Return a plan's top node, after checking that all nodes have the required properties and types.
 
-    Raises: ServerError naming the first member that is missing or of another type.
+    Raises: ServerError naming the first property that is missing or has another type.
     """
     level = [_node(plan)]
     top = level[0]
@@ -84,7 +84,7 @@ def checked_plan(plan: object) -> Mapping[str, Any]:
 
 def _node(node: object) -> dict[str, Any]:
     if not isinstance(node, dict):
-        raise _unreadable("one of its nodes is no object")
+        raise _unreadable("one of its nodes is not an object")
     _require_types(node)
     for name in _required(node):
         if name not in node:
@@ -113,7 +113,7 @@ def _require_types(members: Mapping[str, Any]) -> None:
 
 def _unreadable(why: str) -> ServerError:
     return ServerError(
-        "the server's answer to EXPLAIN (FORMAT JSON) is not a plan",
+        "the server's response to EXPLAIN (FORMAT JSON) is not a plan",
         detail=why,
-        hint="is this a PostgreSQL server, and nothing between that changes its answers?",
+        hint="check that this is a PostgreSQL server and that no proxy alters its responses",
     )

@@ -1,8 +1,8 @@
 """Keep secrets out of pgdyno's output, stored data and exports. Pure.
 
-Settings do carry secrets: ``primary_conninfo`` a password, ``archive_command`` a cloud key, a custom
-setting whatever its owner put there. A setting with a dot in its name is its owner's invention, unless a
-module of PostgreSQL itself defines it, so that its value is shown only if it cannot be a secret.
+Settings can contain secrets: ``primary_conninfo`` a password, ``archive_command`` a cloud key, a custom
+setting anything. A setting with a dot in its name is custom unless a module shipped with PostgreSQL defines
+it. A custom setting's value is shown only if it cannot be a secret.
 """
 
 from __future__ import annotations
@@ -12,52 +12,52 @@ from urllib.parse import unquote
 
 REDACTED = "********"
 
-_TELLING_WORDS = (
+_SENSITIVE = (
     r"passw(?:or)?d|passphrase|pwd|secret|token|credential|scram_(?:client|server)_key|bearer|signature"
     r"|(?:api|access|account|private)[_-]?key|auth(?:orization)?(?![a-z])|(?<![a-z])(?:pass|sig)(?![a-z])"
 )
-_SECRET_NAMES = re.compile(rf"{_TELLING_WORDS}|salt|(?:^|[._])pin$|(?:^|[._])key$|_command$", re.IGNORECASE)
+_SECRET_NAMES = re.compile(rf"{_SENSITIVE}|salt|(?:^|[._])pin$|(?:^|[._])key$|_command$", re.IGNORECASE)
 _NOT_SECRET_NAMES = frozenset({"oauth_validator_libraries", "password_encryption", "session_authorization"})
 _NOT_SECRET_VALUES = frozenset({"", "on", "off", "true", "false", "(disabled)"})
-_NOT_SECRET_AMOUNT = re.compile(r"-?\d{1,9}(\.\d{1,9})?\s?[A-Za-z]{0,3}")  # a number, with a unit or without
+_NOT_SECRET_AMOUNT = re.compile(r"-?\d{1,9}(\.\d{1,9})?\s?[A-Za-z]{0,3}")  # a number with an optional unit
 
 _MODULES = re.compile(
     r"(auth_delay|auto_explain|basic_archive|isn|passwordcheck|pg_prewarm|pg_stat_statements"
     r"|pg_trgm|pgcrypto|plperl|plpgsql|pltcl|pltclu|plpython3|postgres_fdw|sepgsql)\."
 )
-"""Prefixes of what comes with PostgreSQL (contrib/ and src/pl/), none of whose settings is a secret."""
+"""Prefixes of modules shipped with PostgreSQL (contrib/ and src/pl/). None of their settings is secret."""
 
-_HIDDEN = "\0"  # stands for a secret until all are found
+_HIDDEN = "\0"  # placeholder for a secret until all are found
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _COMMENT = r"(?:--[^\n]{0,200}\n|/\*(?:[^*]|\*(?!/)){0,200}+\*/)"
 _GAP = rf"\s*+(?:{_COMMENT}\s{{0,200}}+){{0,4}}+"
-"""Space with comments of SQL, limited: who repeats "password/*" would have all behind it read each time."""
+"""White space and SQL comments, bounded: repeated "password/*" would otherwise cause quadratic scanning."""
 _PAIR = (
-    rf"(?<![\w.-])(?=[\w.-]*(?:{_TELLING_WORDS}))(?P<name>[\w.-]++)(?P<equals>[\"']?{_GAP}[=:]{_GAP})"
+    rf"(?<![\w.-])(?=[\w.-]*(?:{_SENSITIVE}))(?P<name>[\w.-]++)(?P<equals>[\"']?{_GAP}[=:]{_GAP})"
     rf"(?!{_HIDDEN})(?:(?:bearer|basic)\s+)?"
 )
-_TWICE_QUOTED = r"''(?:(?!'').)+''"  # in a connection string that is a literal of SQL
+_TWICE_QUOTED = r"''(?:(?!'').)+''"  # in a connection string inside an SQL literal
 _SECRET_PAIR = re.compile(rf"{_PAIR}(?:{_TWICE_QUOTED}|{_QUOTED}|(?:\\.|\S)+)", re.IGNORECASE)
-"""In libpq's form "\\ " ends no value."""
+"""In libpq's syntax, "\\ " does not end a value."""
 _SQL_TEXT = r"(?:[en]|u&)?'(?:[^'\\]|''|\\.)*(?:'|$)|\$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|$)"
-"""To the end of the text where it is cut off."""
+"""A literal without a closing quote extends to the end of the text."""
 _SECRET_OF_SQL = re.compile(
-    rf"(?<![\w.-])(?=[\w.-]*(?:{_TELLING_WORDS}))(?P<name>[\w.-]++)"
+    rf"(?<![\w.-])(?=[\w.-]*(?:{_SENSITIVE}))(?P<name>[\w.-]++)"
     rf"(?P<equals>[\"']?{_GAP}(?:,{_GAP})?(?:to\b{_GAP})?)(?:{_SQL_TEXT})",
     re.IGNORECASE | re.DOTALL,
 )
-"""PASSWORD 'x' of a role, OPTIONS (password 'b c') of a foreign server, SET a.token TO 'x', set_config()."""
+"""A role's PASSWORD 'x', a foreign server's OPTIONS (password 'b c'), SET a.token TO 'x', set_config()."""
 _SECRET_PARAMETER = re.compile(rf"{_PAIR}[^\s&]+", re.IGNORECASE)
-_URI = re.compile(r"(?<![=\w+.-])\w[\w+.-]*://\S*")  # not one that is a value, and so maybe a password
+_URI = re.compile(r"(?<![=\w+.-])\w[\w+.-]*://\S*")  # not a parameter's value, which may be a password
 _ENCODED_NAME = re.compile(r"(?<![\w.%-])[\w.-]*+%[\w.%-]++(?=\s*=)")
 _BEARER = re.compile(r"\b(bearer\s+)[^\s'\"]+", re.IGNORECASE)
 _USER_OF_URI = re.compile(r"\w://[^:/@\s]*:")
 
 
 def redacted(name: str, value: str) -> str:
-    """Return a setting's value with every secret in it replaced; names decide where contents cannot.
+    """Return a setting's value with secrets replaced, by its contents and, where needed, by its name.
 
-    Without a name, ``value`` is any text.
+    With an empty name, ``value`` is arbitrary text.
     """
     if value.lower() in _NOT_SECRET_VALUES or name.lower() in _NOT_SECRET_NAMES:
         return value
@@ -71,12 +71,12 @@ def redacted(name: str, value: str) -> str:
 
 
 def is_postgresqls(name: str) -> bool:
-    """Whether a setting's name is PostgreSQL's own rather than a custom one."""
+    """Whether PostgreSQL or a module shipped with it defines the setting, by its name."""
     return "." not in name or _MODULES.match(name.lower()) is not None
 
 
 def _without_pairs(text: str) -> str:
-    """Return a text without the values of ``password=…``, PASSWORD '…' of SQL, and passwords in URIs."""
+    """Return a text without the values of ``password=…``, of SQL's PASSWORD '…', and passwords in URIs."""
     text = _ENCODED_NAME.sub(_decoded, text).replace(_HIDDEN, "")
     text = re.sub(r"\S+", _without_password, text)
     text = _URI.sub(lambda uri: _SECRET_PARAMETER.sub(_pair, uri[0]), text)
@@ -85,9 +85,9 @@ def _without_pairs(text: str) -> str:
 
 
 def _decoded(name: re.Match[str]) -> str:
-    """Return a parameter's name as libpq reads it in a URI, if that is a secret's; else it as it is."""
-    read = unquote(name[0])
-    return read if re.search(_TELLING_WORDS, read, re.IGNORECASE) else name[0]
+    """Return a URI parameter's percent-decoded name if it names a secret; otherwise the name unchanged."""
+    decoded = unquote(name[0])
+    return decoded if re.search(_SENSITIVE, decoded, re.IGNORECASE) else name[0]
 
 
 def _hidden(match: re.Match[str]) -> str:
@@ -95,7 +95,7 @@ def _hidden(match: re.Match[str]) -> str:
 
 
 def _without_password(word: re.Match[str]) -> str:
-    """Return a word without the password of a URI in it: all between its user and the last "@"."""
+    """Return a word without a URI's password: the text between the user and the last "@"."""
     before, _, behind = word[0].rpartition("@")
     user = _USER_OF_URI.search(before)
     return word[0] if user is None else f"{before[: user.end()]}{_HIDDEN}@{behind}"
@@ -104,5 +104,5 @@ def _without_password(word: re.Match[str]) -> str:
 def _pair(match: re.Match[str]) -> str:
     if match["name"].lower() in _NOT_SECRET_NAMES:
         return match[0]
-    equals = re.sub(_COMMENT, "", match["equals"])  # it may be the beginning of a password
+    equals = re.sub(_COMMENT, "", match["equals"])  # a comment may be the start of a password
     return f"{match['name']}{equals}{_HIDDEN}"

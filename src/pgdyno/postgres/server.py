@@ -1,4 +1,4 @@
-"""Facts about a PostgreSQL server, read through one connection and proven co-location."""
+"""Facts about a PostgreSQL server, read over one connection and, if co-located, on its host."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from pgdyno.postgres.guc import Guc
 from pgdyno.postgres.statements import PlanningShare
 
 _NOT_CONFIGURED = frozenset({"default", "override", "client", "session", "interactive"})
-"""Values of ``pg_settings.source`` that no configuration of the server has set: built in, computed by the
-server itself, or chosen by this very connection."""
-
+"""Values of ``pg_settings.source`` not from the server's configuration: built in, computed by the server, or
+set by this connection."""
 
 STANDBY_FIRST_SETTINGS = (
     "max_connections",
@@ -22,8 +21,8 @@ STANDBY_FIRST_SETTINGS = (
     "max_prepared_transactions",
     "max_locks_per_transaction",
 )
-"""A standby refuses to start, or stops replaying, with less than its primary: raised on standbys first, and
-lowered on the primary first (manual, "Hot Standby", "Administrator's Overview")."""
+"""With a lower value than its primary's, a standby refuses to start or pauses replay. Raise these on standbys
+first, and lower them on the primary first (manual, "Hot Standby", "Administrator's Overview")."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +33,14 @@ class SettingOverride:
     database: str | None
     name: str
     value: str
-    connection_limit: int | None = None  # the role's or the database's, the smaller one; None: no limit
+    connection_limit: int | None = None  # the smaller of the role's and the database's; None: no limit
 
 
 @dataclass(frozen=True)
 class Standby:
     """One row of ``pg_stat_replication``, without addresses.
 
-    A physical replication slot that nobody uses now is a standby too, of state ``disconnected``.
+    An inactive physical replication slot counts as a standby in state ``disconnected``.
     """
 
     application_name: str
@@ -51,16 +50,16 @@ class Standby:
 
 @dataclass(frozen=True)
 class ConfigurationManager:
-    """Another program that writes this server's configuration, and how it was recognised."""
+    """Another program that manages this server's configuration, with the evidence for it."""
 
     name: str  # "Patroni", "CloudNativePG", "Amazon RDS", …
     evidence: str
-    how_to_change: str  # where its users change a setting
+    how_to_change: str  # the tool or place where its users change a setting
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Capabilities of this build, determined by asking it, never from the version number."""
+    """Capabilities of this build, queried from the server, never derived from the version number."""
 
     io_methods: Fact[tuple[str, ...]]  # enumvals of io_method; () before 18
     wal_compression_methods: Fact[tuple[str, ...]]
@@ -72,10 +71,10 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Atomics:
-    """The single instructions (LSE, since Armv8.1) with which an Arm program changes shared memory, counted.
+    """The number of LSE atomic instructions (since Armv8.1) in an Arm program.
 
-    ``inline`` are in its own code. ``outline`` are in helpers that first ask whether the processor has them,
-    and loop if not. A program without either always loops.
+    ``inline`` are in its own code. ``outline`` are in helpers that first check for LSE support and otherwise
+    use a load-exclusive/store-exclusive loop. A program with neither always uses such loops.
     """
 
     inline: int
@@ -90,13 +89,13 @@ _NOT_READ: Fact[Any] = Fact(Unknown("the server was not asked"), "pg_stat_io")
 
 @dataclass(frozen=True)
 class Program:
-    """The postmaster's program and its start options, if the server is proven to run on this host."""
+    """The postmaster's executable and environment, if the server is proven to run on this host."""
 
     atomics: Fact[Atomics] = _NOT_FOUND_HERE
-    allocator: Fact[str] = _NOT_FOUND_HERE  # whose malloc it has: "glibc", "musl", "jemalloc", …
-    malloc_variables: Fact[dict[str, str]] = _NOT_FOUND_HERE  # environment variables that concern malloc
-    scheduling_policy: Fact[str] = _NOT_FOUND_HERE  # by the kernel's name: SCHED_OTHER, SCHED_BATCH, …
-    has_huge_pages: Fact[bool] = _NOT_FOUND_HERE  # explicit ones, of whatever size
+    allocator: Fact[str] = _NOT_FOUND_HERE  # malloc implementation: "glibc", "musl", "jemalloc", …
+    malloc_variables: Fact[dict[str, str]] = _NOT_FOUND_HERE  # environment variables that affect malloc
+    scheduling_policy: Fact[str] = _NOT_FOUND_HERE  # the kernel's name: SCHED_OTHER, SCHED_BATCH, …
+    has_huge_pages: Fact[bool] = _NOT_FOUND_HERE  # explicit huge pages of any size
 
 
 @dataclass(frozen=True)
@@ -113,14 +112,14 @@ class Server:
     is_in_recovery: bool
     data_directory: Fact[str]
     is_superuser: bool
-    hidden: tuple[str, ...]  # what the role may not see, in words
+    hidden: tuple[str, ...]  # descriptions of information hidden from the role
     is_colocated: Fact[bool]  # proven to run on the inspected host
-    managers: tuple[ConfigurationManager, ...] = ()  # empty: nobody was recognised
-    build: str = ""  # what version() says: platform and compiler
+    managers: tuple[ConfigurationManager, ...] = ()  # empty: none was recognised
+    build: str = ""  # version(): platform and compiler
     program: Program = field(default_factory=Program)
-    shared_memory_bytes: Fact[int] = _NOT_ASKED  # the main segment, as it is mapped
-    planning: Fact[PlanningShare] = _NOT_COUNTED  # of the connection's database
-    wal_segments_made: Fact[int] = _NOT_READ  # since the statistics were reset
+    shared_memory_bytes: Fact[int] = _NOT_ASKED  # mapped size of the main segment
+    planning: Fact[PlanningShare] = _NOT_COUNTED  # in the connection's database
+    wal_segments_made: Fact[int] = _NOT_READ  # since the last statistics reset
 
     @property
     def major(self) -> int:
@@ -136,7 +135,7 @@ class Server:
 
 @dataclass(frozen=True)
 class FileSetting:
-    """A setting as a configuration file has it; whether it is in force only a running server can tell."""
+    """A setting in a configuration file. Only a running server shows whether it is in effect."""
 
     name: str
     value: str
@@ -156,10 +155,10 @@ class Postmaster:
 
 @dataclass(frozen=True)
 class DataDirectory:
-    """Facts that a data directory's files show without a server."""
+    """Facts read from a data directory's files, without a server."""
 
     path: str
     major: int
     owner: str
-    postmaster: Fact[Postmaster]  # unknown: not running, and why we think so
-    settings: Fact[tuple[FileSetting, ...]]  # the last one in a file wins, postgresql.auto.conf over all
+    postmaster: Fact[Postmaster]  # unknown: not running, with the reason for that conclusion
+    settings: Fact[tuple[FileSetting, ...]]  # the last entry wins; postgresql.auto.conf overrides all

@@ -1,4 +1,4 @@
-"""The counts of pg_stat_statements; transactions of a period, and sightings of sessions."""
+"""Counters of pg_stat_statements, transaction counts of a period, and observations of sessions."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Traffic:
-    """Transactions of all databases, and how long their statements were executed for, in ms."""
+    """Transactions of all databases, and the execution time of their statements, in ms."""
 
     transactions: int
     active_ms: float
 
     def since(self, before: Traffic) -> Traffic:
-        """Return the increase since ``before``; below 0 if the counters were reset meanwhile."""
+        """Return the increase since ``before``; negative if the counters were reset in between."""
         return Traffic(self.transactions - before.transactions, self.active_ms - before.active_ms)
 
 
 @dataclass(frozen=True)
 class Sighting:
-    """The transaction that a session was in, and the id of its last statement there.
+    """A session's open transaction, and the query id of its latest statement.
 
-    ``is_between``: that statement was over, and the transaction was not.
+    ``is_between``: the session was idle in transaction, between two statements.
     """
 
     session: int
@@ -34,9 +34,10 @@ class Sighting:
 
 @dataclass(frozen=True)
 class Seen:
-    """The server's counts of a statement; ``blocks`` were found in shared buffers or read.
+    """The server's counters for a statement; ``blocks`` were hit in shared buffers or read.
 
-    Records of WAL say how much was changed; bytes depend on when the last checkpoint was.
+    WAL records measure the amount of changes. WAL bytes would also depend on the time since the last
+    checkpoint.
     """
 
     calls: int
@@ -48,11 +49,11 @@ class Seen:
 
 @dataclass(frozen=True)
 class StatementCounts:
-    """Counts by statement id, since they were last reset, of statements that clients sent to a database.
+    """Counters by query id, since the last reset, of statements that clients sent to a database.
 
-    ``transactions`` are those of the database, as sessions have reported them: about once a second.
-    ``evicted`` is how often the least used statements were forgotten because there were too many;
-    ``reset_at`` is an instant as the server writes it. None: the server does not say (before PostgreSQL 14).
+    ``transactions`` are the database's, as reported by its sessions about once a second. ``evicted`` is how
+    often least-used statements were evicted (pg_stat_statements_info.dealloc). ``reset_at`` is the time of
+    the last reset in the server's text form. Both are None before PostgreSQL 14.
     """
 
     seen: Mapping[int, Seen]
@@ -65,7 +66,7 @@ class StatementCounts:
 
 @dataclass(frozen=True)
 class NewCounts:
-    """The counts between two readings. ``is_evicting``: statements were forgotten meanwhile."""
+    """The increase between two readings. ``is_evicting``: statements were evicted in between."""
 
     seen: Mapping[int, Seen]
     plans: Mapping[int, int]
@@ -75,13 +76,13 @@ class NewCounts:
 
 
 def difference(before: StatementCounts, after: StatementCounts) -> NewCounts | None:
-    """Return the counts between two readings; None if the counts were reset meanwhile."""
+    """Return the increase between two readings; None if the counters were reset in between."""
     nothing = Seen(0, 0.0, 0, 0, 0)
     changes = {one: _minus(seen, before.seen.get(one, nothing)) for one, seen in after.seen.items()}
     lost = [one for one, seen in changes.items() if seen.calls < 0]
     if before.reset_at != after.reset_at or (lost and before.evicted == after.evicted):
         return None
-    changes |= {one: after.seen[one] for one in lost}  # forgotten, and counted anew
+    changes |= {one: after.seen[one] for one in lost}  # evicted, and counted again from 0
     return NewCounts(
         {one: seen for one, seen in changes.items() if seen.calls},
         {one: count - before.plans.get(one, 0) for one, count in after.plans.items()},
@@ -92,7 +93,7 @@ def difference(before: StatementCounts, after: StatementCounts) -> NewCounts | N
 
 
 def merged(counts: NewCounts, same: Mapping[int, int]) -> NewCounts:
-    """Return counts with those of several ids added up under one; ``same`` says which."""
+    """Return counts with those of equal statements added up; ``same`` maps an id to the one that stays."""
     seen: dict[int, Seen] = {}
     plans: Counter[int] = Counter()
     for one, its in counts.seen.items():

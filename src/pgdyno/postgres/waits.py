@@ -1,29 +1,29 @@
-"""Waits of a server's busy backends, as looks at it show them. Pure."""
+"""Sampled wait events of a server's busy backends. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-CPU = "CPU"  # the type of a backend that waits for nothing: it computes, or wants to
+CPU = "CPU"  # the type for a backend without a wait event: it is on the CPU or runnable
 
 
 @dataclass(frozen=True)
 class Wait:
-    """The wait of a busy backend, by PostgreSQL's names for types and events."""
+    """A busy backend's wait event, by PostgreSQL's names for type and event."""
 
     type: str
     event: str = ""
 
     def __str__(self) -> str:
-        """Return it as PostgreSQL's documentation writes it: ``IO:DataFileRead``."""
+        """Return the usual notation: ``IO:DataFileRead``."""
         return f"{self.type}:{self.event}" if self.event else self.type
 
 
 @dataclass(frozen=True, slots=True)
 class ActivitySample:
-    """One look at a server. ``waits`` counts busy backends: active clients and their parallel workers."""
+    """One sample. ``waits`` counts busy backends (active clients and their parallel workers) by event."""
 
-    at_s: float  # on the monotonic clock, or from a step's beginning
+    at_s: float  # on the monotonic clock, or relative to a step's start
     waits: tuple[tuple[Wait, int], ...] = ()
     is_checkpointing: bool = False
     autovacuum_workers: int = 0

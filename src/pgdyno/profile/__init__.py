@@ -1,1 +1,1 @@
-"""From samples, traces and counters to an account of a transaction's time."""
+"""Account for a transaction's time from samples, traces and counters."""

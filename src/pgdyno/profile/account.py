@@ -1,15 +1,15 @@
 """The account of a transaction: its time, divided by activities.
 
-Seen from a session of the server, which is at any moment in one of these states, of which the counters of the
-plain windows give the size and samples and traces of the others the shares:
+At any moment, a session of the server is in one of these states. The counters of the plain windows give the
+time in each state; the samples and traces of the other windows divide it further:
 
-    on a CPU           CPU time of the sessions, split by the parts that samples of their stacks belong to
-    could run          queue: its CPU runs another session, or something else; waking up: its CPU was idle
-    waits in server    the mean number of sessions that were seen waiting for each event
-    waits for client   the load generator's CPU time, and how long its threads waited for a CPU
+    on a CPU           CPU time of the sessions, divided by parts with samples of their stacks
+    runnable           queue: its CPU runs another session or something else; waking up: its CPU was idle
+    waits in server    mean number of sessions seen waiting for each event
+    waits for client   the load generator's CPU time, and the time its threads waited for a CPU
     stolen             the hypervisor ran something else on the server's CPUs
 
-What is left of the transaction's time is not accounted for.
+The rest of the transaction's time is unaccounted for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pgdyno.profile.cycles import Cycle, Window
 from pgdyno.profile.records.profile_record import AccountGroup, AccountLine, KernelEntry, Time
 from pgdyno.profile.scheduling import Delays
-from pgdyno.stats.amount import mean_amount
+from pgdyno.stats.mean_amount import mean_amount
 
 LEVEL = 0.95
 UNSAMPLED = "work of sessions"
@@ -29,12 +29,12 @@ _TRACE = "scheduler's trace (perf), /proc/PID/schedstat"
 _COUNTERS = "/proc/PID/schedstat"
 _WAITS = "pg_stat_activity"
 _STEAL = "/proc/stat"
-_MOST_LOST = 0.05  # arbitrary: of a trace that lacks more wakings, delays are not taken
+_MOST_LOST = 0.05  # arbitrary: a trace with a larger share of lost wakeups is not used
 _SESSIONS, _GENERATOR = "sessions", "load generator"
 
 
 def mean_time(values: Sequence[float]) -> Time:
-    """Return the mean of one value per cycle, with its interval where there is more than one."""
+    """Return the mean of one value per cycle, with its confidence interval if there are several cycles."""
     if len(values) < 2:
         return Time(values[0])
     amount = mean_amount(values, LEVEL)
@@ -42,30 +42,30 @@ def mean_time(values: Sequence[float]) -> Time:
 
 
 def account(cycles: Sequence[Cycle]) -> tuple[AccountLine, ...]:
-    """Return the lines of an account. Lines of nothing are left out."""
+    """Return the lines of an account, without lines of zero time."""
     lines = (*_client(cycles), *_delays(cycles), *_work(cycles), *_waits(cycles), *_stolen(cycles))
     return tuple(line for line in lines if line.time.us > 0)
 
 
 def kernel_entries(cycles: Sequence[Cycle]) -> tuple[KernelEntry, ...]:
-    """Return the sessions' CPU time in the kernel by how they came there, longest first."""
+    """Return the sessions' CPU time in the kernel by way of entry, longest first."""
     names = dict.fromkeys(name for cycle in cycles if cycle.sampled for name in cycle.sampled.entries)
     found = (KernelEntry(name, mean_time([_entry_us(one, name) for one in cycles])) for name in names)
     return tuple(sorted(found, key=lambda entry: -entry.time.us))
 
 
 def background_us(cycles: Sequence[Cycle]) -> float:
-    """Return the CPU time of the server's other processes per transaction."""
+    """Return the CPU time of the server's other processes, in µs per transaction."""
     return mean_time([one.plain.us("background_cpu") for one in cycles]).us
 
 
 def latency(cycles: Sequence[Cycle]) -> Time:
-    """Return how long a transaction takes, as its client measures it."""
+    """Return a transaction's latency, as measured by its client."""
     return mean_time([one.plain.latency_us for one in cycles])
 
 
 def slowdown(cycles: Sequence[Cycle]) -> Time | None:
-    """Return how much longer transactions took while they were sampled."""
+    """Return the additional latency during sampling; None without sampled windows."""
     longer = [
         one.sampled_window.latency_us - one.plain.latency_us
         for one in cycles
@@ -93,7 +93,7 @@ def _client(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
 
 
 def _delays(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
-    """Yield the time in which threads could run, and did not. The trace tells the reasons apart."""
+    """Yield the time in which threads were runnable but did not run, divided by reason if traced."""
     sessions = [one.plain.us("session_queue") for one in cycles]
     generator = [one.plain.us("client_queue") for one in cycles]
     traced = [cycle.traced for cycle in cycles if cycle.traced]
@@ -101,22 +101,23 @@ def _delays(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
         yield _line(AccountGroup.QUEUE, f"{_SESSIONS}, waiting for a CPU", _COUNTERS, sessions)
         yield _line(AccountGroup.QUEUE, f"{_GENERATOR}, waiting for a CPU", _COUNTERS, generator)
         return
-    for whose, queued_us, its in (
+    for owner, queued_us, traces in (
         (_SESSIONS, sessions, [(one.window, one.server, "session_queue") for one in traced]),
         (_GENERATOR, generator, [(one.window, one.client, "client_queue") for one in traced]),
     ):
-        if max(delays.lost_share for _, delays, _ in its) > _MOST_LOST:
-            yield _line(AccountGroup.QUEUE, f"{whose}, waiting for a CPU", _COUNTERS, queued_us)
+        if max(delays.lost_share for _, delays, _ in traces) > _MOST_LOST:
+            yield _line(AccountGroup.QUEUE, f"{owner}, waiting for a CPU", _COUNTERS, queued_us)
         else:
-            yield from _split(whose, queued_us, its)
+            yield from _split(owner, queued_us, traces)
 
 
 def _split(
-    whose: str, queued_us: Sequence[float], traced: Sequence[tuple[Window, Delays, str]]
+    owner: str, queued_us: Sequence[float], traced: Sequence[tuple[Window, Delays, str]]
 ) -> Iterator[AccountLine]:
-    """Split the queue of the plain windows as the trace of its own windows shows it.
+    """Divide the run queue time of the plain windows in the proportions of the traced windows.
 
-    The kernel's counter begins when a thread joins a queue: interrupting an idle CPU comes before that.
+    The kernel's counter starts when a thread joins a run queue: it excludes the interrupt that wakes an idle
+    CPU, which comes earlier.
     """
     waking = [delays.waking_ns / window.transactions / 1000 for window, delays, _ in traced]
     queue = [
@@ -124,8 +125,8 @@ def _split(
         for us, (window, delays, counter) in zip(queued_us, traced, strict=True)
         for counted_us in (window.us(counter),)
     ]
-    yield _line(AccountGroup.WAKING, f"{whose}, on an idle CPU", _TRACE, waking)
-    yield _line(AccountGroup.QUEUE, f"{whose}, behind others", _TRACE, queue)
+    yield _line(AccountGroup.WAKING, f"{owner}, on an idle CPU", _TRACE, waking)
+    yield _line(AccountGroup.QUEUE, f"{owner}, behind others", _TRACE, queue)
 
 
 def _work(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
@@ -146,8 +147,8 @@ def _cpu_us(cycle: Cycle) -> float:
 
 
 def _part_us(cycle: Cycle, part: str) -> tuple[float, float]:
-    """Return the time of a part, and how much of it passed in the kernel."""
-    assert cycle.sampled is not None  # noqa: S101 — the caller has looked
+    """Return a part's time and its time in the kernel, in µs."""
+    assert cycle.sampled is not None  # noqa: S101 — checked by the caller
     each_us = _cpu_us(cycle) / cycle.sampled.count
     return each_us * cycle.sampled.parts.get(part, 0), each_us * cycle.sampled.in_kernel.get(part, 0)
 
@@ -169,7 +170,7 @@ def _waits(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
 
 
 def _session_us(cycle: Cycle, sessions: float) -> float:
-    """Return the time per transaction of a mean number of sessions."""
+    """Return the time per transaction, in µs, that corresponds to a mean number of sessions."""
     window = cycle.sampled_window or cycle.plain
     return 1e6 * sessions / window.rate
 
@@ -180,8 +181,8 @@ def _stolen(cycles: Sequence[Cycle]) -> Iterator[AccountLine]:
 
 
 def difference(one: AccountLine | None, other: AccountLine | None) -> Time:
-    """Return how much longer a line is in another profile than in one, cycle by cycle; a missing one is 0."""
-    assert one or other  # noqa: S101 — one of them has the name
+    """Return the difference of a line between two profiles, by cycle, as other − one; a missing line is 0."""
+    assert one or other  # noqa: S101 — the name is from one of them
     before = one.by_cycle if one else (0.0,) * len(other.by_cycle if other else ())
     after = other.by_cycle if other else (0.0,) * len(before)
     return mean_time([b - a for a, b in zip(before, after, strict=True)])

@@ -1,4 +1,4 @@
-"""Means of shortening the lines of an account, and the most that they could bring (Amdahl's law)."""
+"""Remedies for the lines of an account, and the upper bounds of their gains (Amdahl's law)."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from pgdyno.profile.records.profile_record import (
 )
 
 SATURATED = 0.9
-"""A server whose CPUs are busier than this is limited by CPU time. Arbitrary."""
+"""CPU utilisation above which a server counts as limited by CPU time. Arbitrary."""
 
 
 @dataclass(frozen=True)
 class _Cure:
-    """``levers`` are pgdyno's, by name."""
+    """``levers`` are names of pgdyno's levers."""
 
     text: str
     levers: tuple[str, ...] = ()
 
 
 _PLANS = _Cure(
-    "statements are planned at each execution: take generic plans, or prepare statements by name",
+    "statements are planned at each execution: use generic plans, or named prepared statements",
     ("plan_cache_mode",),
 )
 _FLUSHES = _Cure(
     "commits write WAL and wait for the disk", ("wal_device", "commit_delay", "wal_buffers", "wal_ready")
 )
 _MESSAGES = _Cure(
-    "the kernel's work for messages and switches of processes: send fewer, or make switches cheaper",
+    "kernel work for messages and context switches: send fewer messages, or make switches cheaper",
     ("halt_polling", "sched_batch"),
 )
 _CODE = _Cure(
-    "PostgreSQL's own code: take a build for this CPU and workload", ("optimised_build", "huge_page_pool")
+    "PostgreSQL's own code: use a build for this CPU and workload", ("optimised_build", "huge_page_pool")
 )
 _READS = _Cure(
     "pages are read from the disk, or copied from the page cache",
@@ -50,7 +50,7 @@ _OF_PARTS = {
     parts.PARSING: _PLANS,
     parts.WAL_FLUSH: _FLUSHES,
     parts.WAL_RECORDS: _Cure(
-        "WAL and its full pages: make checkpoints rarer",
+        "WAL and its full-page images: make checkpoints less frequent",
         ("max_wal_size", "checkpoint_timeout", "wal_compression"),
     ),
     parts.PAGES_READ: _READS,
@@ -62,7 +62,7 @@ _OF_GROUPS = {
         "idle CPUs sleep, and waking them takes time", ("halt_polling", "idle_states")
     ),
     AccountGroup.QUEUE: _Cure("more sessions want to run than there are CPUs: pool connections, or add CPUs"),
-    AccountGroup.STOLEN: _Cure("the hypervisor runs other machines: move, or take CPUs of your own"),
+    AccountGroup.STOLEN: _Cure("the hypervisor runs other machines: move, or use dedicated CPUs"),
     AccountGroup.CLIENT: _Cure("the program that uses the database"),
 }
 _OF_WAITS = (
@@ -70,15 +70,15 @@ _OF_WAITS = (
     ("IO:WAL", _FLUSHES),
     ("LWLock:WAL", _FLUSHES),
     ("IO:", _READS),
-    ("Lock:", _Cure("transactions wait for rows of each other: shorten them")),
-    ("LWLock:", _Cure("sessions wait for each other at shared memory: fewer of them at once")),
-    ("IPC:", _Cure("processes of the server wait for each other")),
-    ("Timeout:", _Cure("the server was told to sleep")),
+    ("Lock:", _Cure("transactions wait for each other's rows: make transactions shorter")),
+    ("LWLock:", _Cure("sessions wait for each other in shared memory: run fewer at once")),
+    ("IPC:", _Cure("server processes wait for each other")),
+    ("Timeout:", _Cure("the server sleeps as configured or requested")),
 )
 
 
 def advice(profile: TransactionProfile) -> Iterator[Remedy]:
-    """Yield advice for lines that are long enough together, the largest possible gain first."""
+    """Yield a remedy for each set of lines with enough possible gain, the largest gain first."""
     lines: defaultdict[_Cure, list[AccountLine]] = defaultdict(list)
     for line in profile.lines:
         if (remedy := _remedy(line)) is not None:
@@ -88,10 +88,10 @@ def advice(profile: TransactionProfile) -> Iterator[Remedy]:
 
 
 def most_gain(profile: TransactionProfile, lines: Sequence[AccountLine]) -> float:
-    """Return how many more transactions there would be without lines: 0.1 is a tenth.
+    """Return the gain in throughput if lines took no time, as a fraction: 0.1 is 10%.
 
-    Where CPUs are saturated, a transaction waits for the work of all others as well: the lines' share of the
-    CPU time counts, and a line that is no work brings nothing.
+    If CPUs are saturated, a transaction also waits for the work of all others. Then the lines' share of the
+    CPU time decides, and lines other than work of the server gain nothing.
     """
     whole = profile.latency.us
     if profile.cpu_share is not None and profile.cpu_share >= SATURATED:

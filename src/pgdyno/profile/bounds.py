@@ -1,4 +1,4 @@
-"""The reasons of a plan's changes, with the most that each could bring by a profile of the baseline."""
+"""Add the upper bound of each change's gain, from a profile of the baseline, to a plan's reasons."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import replace
 from pgdyno.model.plans.plan import Plan, PlanLine
 from pgdyno.profile.records.profile_record import TransactionProfile
 
-_NAMED = 2  # of the lines that it would shorten
+_NAMED = 2  # lines named per bound
 
 
 def with_bounds(plan: Plan, profiles: Sequence[TransactionProfile]) -> Plan:
-    """Return the plan with a sentence more in each reason that a profile has something to say on."""
+    """Return the plan with the bound appended to the reason of each change that a profile covers."""
     return replace(plan, lines=tuple(_with_bound(line, profiles) for line in plan.lines))
 
 
 def gains_by_lever(profiles: Sequence[TransactionProfile]) -> dict[str, float]:
-    """Return the most that each lever could bring on any workload: a share of the throughput."""
+    """Return each lever's largest possible gain over all workloads, as a fraction of the throughput."""
     gains = [(lever, one.gain) for profile in profiles for one in profile.advice for lever in one.levers]
     return {lever: max(gain for other, gain in gains if other == lever) for lever, _ in gains}
 

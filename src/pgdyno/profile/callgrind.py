@@ -1,9 +1,9 @@
-"""The counts of one process as ``valgrind --tool=callgrind`` writes them.
+"""Parse the counts of one process, as written by ``valgrind --tool=callgrind``.
 
-The file is that of --dump-instr=yes --compress-strings=no --compress-pos=no --collect-jumps=yes: an address
-before each line of counts. Zeros at the end of a line are left out. A line after ``calls=`` has what the
-called function cost, which stands in its own lines too; the one after ``jump=`` and ``jcnd=`` has the jump's
-address alone. Source: Callgrind Format Specification, valgrind's manual.
+The file is written with --dump-instr=yes --compress-strings=no --compress-pos=no --collect-jumps=yes: each
+line of counts starts with an address. Trailing zeros of a line are omitted. The line after ``calls=`` has the
+inclusive cost of the called function, which that function's own lines contain too. The line after ``jump=``
+or ``jcnd=`` has only the jump's address. Source: Callgrind Format Specification, valgrind's manual.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from typing import Final
 from pgdyno.base.errors import MeasurementError
 
 TAKEN: Final = "jumps, calls, returns"
-"""Branches that were taken. A called function is taken to return once."""
+"""Taken branches. Each call is assumed to return once."""
 _TAKEN_BY: Final = {"calls": 2, "jump": 1, "jcnd": 1}
-_BRANCH = re.compile(r"(calls|jump|jcnd)=(\d+)")  # of conditional jumps, those taken come first
+_BRANCH = re.compile(r"(calls|jump|jcnd)=(\d+)")  # for conditional jumps, the first number is those taken
 _UNKNOWN = "???"
 
 
 @dataclass
 class CodeCounts:
-    """Totals by event, and of each file of code how often each of its instructions was executed.
+    """Totals by event; ``executed`` is the execution count of each instruction, by code file and address.
 
-    ``functions`` has the names by file and address. A file named "" is code that is in none: compiled while
-    the server ran.
+    ``functions`` has names by file and address. The file "" is code without a file: compiled at run time.
     """
 
     totals: Mapping[str, int] = field(default_factory=dict)
@@ -35,7 +34,7 @@ class CodeCounts:
     functions: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def since(self, before: CodeCounts) -> CodeCounts:
-        """Return the additional work of this run over a shorter one of an equal process."""
+        """Return the additional work of this run compared to a shorter run of an equal process."""
         return CodeCounts(
             {event: count - before.totals.get(event, 0) for event, count in self.totals.items()},
             {
@@ -47,7 +46,7 @@ class CodeCounts:
 
 
 def parse_callgrind(lines: Iterable[str]) -> CodeCounts:
-    """Return the counts of a file. Raises: MeasurementError if it has no addresses or was not ended."""
+    """Return the counts of a file. Raises: MeasurementError if it has no addresses or is truncated."""
     reader = _Reader(CodeCounts())
     for line in lines:
         if line.startswith("0x"):
@@ -55,14 +54,14 @@ def parse_callgrind(lines: Iterable[str]) -> CodeCounts:
         else:
             reader.take_words(line)
     if not reader.counts.totals:
-        raise MeasurementError("callgrind's output is not complete", detail="it has no totals")
+        raise MeasurementError("callgrind's output is incomplete", detail="it has no totals")
     reader.counts.totals = {**reader.counts.totals, TAKEN: reader.taken}
     return reader.counts
 
 
 @dataclass
 class _Reader:
-    """The place in a file: its file of code, its function, and whether the next line has no counts of it."""
+    """State of parsing: the current code file and function; ``is_skipped``: the next line is not own cost."""
 
     counts: CodeCounts
     events: tuple[str, ...] = ()
@@ -73,7 +72,7 @@ class _Reader:
     functions: dict[int, str] = field(default_factory=dict)
 
     def take_counts(self, line: str) -> None:
-        """Take an instruction's counts, of which the first is how often it was executed."""
+        """Add an instruction's counts; the first count is its number of executions."""
         if self.is_skipped:
             self.is_skipped = False
             return
@@ -83,9 +82,9 @@ class _Reader:
         self.functions[at] = self.function
 
     def take_words(self, line: str) -> None:
-        """Take a line that names the code, function or call of others."""
+        """Process a line with a name, a call, a jump or a header."""
         if line.startswith("fn="):
-            self.function = line[3:].strip().partition("'")[0]  # f'2 is f, called by itself
+            self.function = line[3:].strip().partition("'")[0]  # f'2 is f in a recursive call
         elif branch := _BRANCH.match(line):
             self.taken += int(branch[2]) * _TAKEN_BY[branch[1]]
             self.is_skipped = True
@@ -102,7 +101,7 @@ class _Reader:
         if key == "events":
             self.events = tuple(words.split())
         elif key == "positions" and words.split() != ["instr"]:
-            raise MeasurementError("callgrind has written no addresses")
+            raise MeasurementError("callgrind's output has no addresses")
         elif key == "totals":
             found = map(int, words.split())
             self.counts.totals = dict.fromkeys(self.events, 0) | dict(zip(self.events, found, strict=False))

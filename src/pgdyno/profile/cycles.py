@@ -1,4 +1,4 @@
-"""The counts, samples and traces of one arm, window by window."""
+"""Counts, samples and traces of one arm, by window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GIVING_WAY = "giving way to other processes"
 ENTERING = "entering and leaving system calls"
 OTHERS = "others"
 _SYSTEM_CALL = re.compile(r"__(?:x64|arm64|riscv|s390x|powerpc)_sys_(\w+)")
-# The first one from outside decides: an interrupt can come while a fault is handled, not the reverse.
+# The outermost match decides: an interrupt can occur during a page fault, but not the reverse.
 _FAULTS = re.compile(
     r"asm_exc_page_fault|exc_page_fault|do_user_addr_fault|do_(mem|translation)_abort|do_page_fault"
 )
@@ -30,8 +30,8 @@ _ENTRY = re.compile(r"do_syscall_64|entry_SYSCALL_\w+|syscall_return_\w+|el0_svc
 class Counters:
     """Counters of an arm's processes, or their increments; all in ns.
 
-    ``queue``: they could have run, and did not. ``stolen``: by the hypervisor, from the server's CPUs;
-    ``busy``: how long these ran anything.
+    ``…_queue`` is the time in which the processes were runnable but did not run. ``stolen`` is steal time of
+    the server's CPUs; ``busy`` is the time in which these CPUs ran anything.
     """
 
     session_cpu: int
@@ -43,15 +43,15 @@ class Counters:
     busy: int
 
     def since(self, before: Counters) -> Counters:
-        """Return the increments."""
+        """Return the increments since an earlier reading."""
         return Counters(*(b - a for a, b in zip(vars(before).values(), vars(self).values(), strict=True)))
 
 
 @dataclass(frozen=True)
 class Window:
-    """A time in which the load ran. ``latency_us`` is the mean of its transactions.
+    """A period in which the load ran. ``latency_us`` is the mean latency of its transactions.
 
-    ``added`` are the counters' increments; None: the server's processes are not seen.
+    ``added`` are the counters' increments; None if the server's processes are not visible.
     """
 
     seconds: float
@@ -71,9 +71,9 @@ class Window:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Samples of the sessions' stacks: by part, by part in the kernel, by way into the kernel, and by stack.
+    """Counts of stack samples: by part, by part in the kernel, by way of entry into the kernel, and by stack.
 
-    Stacks are innermost first. ``code`` counts samples outside the kernel by file, place in it and function.
+    Stacks are innermost first. ``code`` counts samples outside the kernel by file, offset and function.
     """
 
     parts: Mapping[str, int]
@@ -84,12 +84,12 @@ class Sampled:
 
     @property
     def count(self) -> int:
-        """All of them."""
+        """Number of all samples."""
         return sum(self.parts.values())
 
     @classmethod
     def of(cls, stacks: Iterable[Stack], pids: Collection[int]) -> Sampled:
-        """Count the stacks of these processes."""
+        """Count the stacks of the processes ``pids``."""
         parts, in_kernel, entries = Counter[str](), Counter[str](), Counter[str]()
         frames = Counter[tuple[str, ...]]()
         code = Counter[tuple[str, int, str]]()
@@ -108,7 +108,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Traced:
-    """A window of the scheduler's trace: the delays of the server's sessions and of the load's threads."""
+    """A window of the scheduler's trace: delays of the server's sessions and the load generator's threads."""
 
     window: Window
     server: Delays
@@ -117,11 +117,11 @@ class Traced:
 
 @dataclass(frozen=True)
 class Cycle:
-    """One window of each kind; of a server's own traffic, one for all.
+    """One window of each kind; for a server's own traffic, one window for all kinds.
 
-    ``waits`` is how many sessions waited for each event on average, without those that waited for their
-    clients; those are in ``client_waits``, where no load generator says it. ``working`` is how many waited
-    for nothing.
+    ``waits`` is the mean number of sessions waiting for each event, except for their clients.
+    ``client_waits`` is the mean number waiting for clients; it is used if no load generator measures that
+    time. ``working`` is the mean number of sessions without a wait event.
     """
 
     plain: Window
@@ -134,7 +134,7 @@ class Cycle:
 
 
 def kernel_entry(frames: Sequence[str]) -> str:
-    """Return the system call's name, or one of the names above, for a stack that begins in the kernel."""
+    """Return the system call's name, or one of the names above, for a stack sampled in the kernel."""
     for function in reversed(frames):
         if call := _SYSTEM_CALL.fullmatch(function):
             return call[1]

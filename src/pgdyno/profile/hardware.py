@@ -1,4 +1,4 @@
-"""From windows of a processor's counters to its work for a transaction."""
+"""Compute the processor's work per transaction from windows of its hardware counters."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "L1d misses": ("L1-dcache-load-misses", "l1d_cache_refill"),
     "L2 misses": ("l2_rqsts.miss", "l2_cache_req_stat.ic_dc_miss_in_l2", "l2d_cache_refill"),
 }
-"""Perf's events by what they count: its own names, then those of Intel, Arm and AMD (``perf list``)."""
-_FULL = 0.995  # below it, a counter has taken turns with others
+"""Figure -> perf's events: generic names, then those of Intel, Arm and AMD (``perf list``)."""
+_FULL = 0.995  # below this, the counter was multiplexed
 
 
 @dataclass(frozen=True)
 class CountedWindow:
-    """A window's counts, and the transactions that ended in it."""
+    """A window's counts, and the number of transactions that ended in it."""
 
     counts: PerfCounts
     transactions: int
 
 
 def of_hardware(windows: Sequence[CountedWindow], events: Mapping[str, str]) -> Microarchitecture:
-    """Return the figures of at least one window. ``events`` are those that were counted, by their figure."""
+    """Return the figures of one or more windows. ``events`` maps figures to the events that were counted."""
     found = tuple(_events(windows, events))
     cycles, instructions = (_values(windows, events.get(name)) for name in (CYCLES, INSTRUCTIONS))
     ipc: Mean | None = None
@@ -48,7 +48,7 @@ def of_hardware(windows: Sequence[CountedWindow], events: Mapping[str, str]) -> 
 
 
 def _values(windows: Sequence[CountedWindow], event: str | None) -> list[Count]:
-    """Return an event per transaction in each window; nothing if one of them lacks it."""
+    """Return an event's count per transaction in each window; empty if any window lacks the event."""
     counted = [(one.counts.counts.get(event or ""), one.transactions) for one in windows]
     found = [Count(count.value / of, count.ran) for count, of in counted if count is not None and of]
     return found if len(found) == len(windows) else []
@@ -62,12 +62,12 @@ def _events(windows: Sequence[CountedWindow], events: Mapping[str, str]) -> Iter
 
 def _remarks(windows: Sequence[CountedWindow]) -> Iterator[str]:
     if any(one.counts.is_user_alone for one in windows):
-        yield "hardware counters are of PostgreSQL's own code: without root, the kernel's work is not counted"
+        yield "hardware counters cover only PostgreSQL's own code: counting the kernel's work needs root"
     ran = [count.ran for one in windows for count in one.counts.counts.values()]
     if ran and min(ran) < _FULL:
         yield (
-            "there are fewer hardware counters than figures: they took turns, each ran at least "
-            f"{min(ran):.0%} of the time, and counts are extrapolated"
+            "the CPU has fewer hardware counters than figures: the events were multiplexed, each was counted "
+            f"at least {min(ran):.0%} of the time, and counts are extrapolated"
         )
     if any(one.counts.unsettled & METRICS for one in windows):
-        yield "the CPU has cores of two kinds: shares of slots are not told where these differ"
+        yield "the CPU has cores of two kinds: shares of slots are not shown where these differ"

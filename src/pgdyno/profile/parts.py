@@ -1,8 +1,8 @@
-"""The part of PostgreSQL's work that a sampled stack belongs to, by the names of its functions.
+"""Assign a sampled stack to a part of PostgreSQL's work, by the names of its functions.
 
-A stack belongs to the first part of the list that has any of its functions. So helpers that everything calls
-(memory, buffers, hash tables) count for the part that called them. A part's functions are chosen such that
-nothing runs below them that belongs to a part further down. Names are those of PostgreSQL 12 to 18.
+A stack belongs to the first part in the list that contains any of its functions. Common helpers (memory,
+buffers, hash tables) therefore count for the part that called them. The functions of a part never call work
+of a part further down the list. Names are those of PostgreSQL 12 to 18.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TRANSACTIONS = "beginning and ending transactions"
 EXECUTOR = "executor, the rest"
 HANDLING = "handling of statements"
 OTHER = "other"
-# What waits on behalf of anybody, such as WaitEventSetWait, has no part: its caller decides.
+# Generic waiting functions such as WaitEventSetWait belong to no part: the caller decides.
 _FUNCTIONS: dict[str, tuple[str, ...]] = {
     PLANNING: (
         r"pg_plan_quer(y|ies)|planner|standard_planner|pgss_planner|BuildCachedPlan|choose_custom_plan",
@@ -49,7 +49,7 @@ _FUNCTIONS: dict[str, tuple[str, ...]] = {
         r"(Lock|Unlock|ConditionalLock)(Relation|Tuple|Page)\w*|MultiXactId\w+|ResourceOwnerReleaseAllOfKind",
     ),
     SPINLOCKS: (r"s_lock|perform_spin_delay|WaitBufHdrUnlocked",),
-    PAGES_READ: (  # of a page that is found there, none of these is called
+    PAGES_READ: (  # none of these is called for a page already in shared buffers
         r"WaitReadBuffers|AsyncReadBuffers|smgr(start)?readv?|md(start)?readv?|FileRead\w*|FileStartReadV",
         r"GetVictimBuffer|InvalidateVictimBuffer|StrategyGetBuffer|FlushBuffer|pgaio_\w+",
     ),
@@ -94,13 +94,14 @@ _FUNCTIONS: dict[str, tuple[str, ...]] = {
 }
 _PATTERNS = tuple(re.compile("|".join(patterns)) for patterns in _FUNCTIONS.values())
 _PARTS = (*_FUNCTIONS, OTHER)
-_CLONE = re.compile(r"\.(isra|part|constprop|cold|lto_priv|llvm|warm)\b.*")  # compilers append to names
-# The server adds the time of a session in a transaction when the session's state changes. Parse, Bind and
-# Execute of the extended protocol all set it to active and restart its clock (pgstat_report_activity of 14 to
-# 18): the time of Parse and Bind is missing, and planning with it; of a pipeline, all but the last Execute.
+_CLONE = re.compile(r"\.(isra|part|constprop|cold|lto_priv|llvm|warm)\b.*")  # suffixes added by compilers
+# The server adds up a session's time in transactions when the session's state changes. Parse, Bind and
+# Execute of the extended protocol all set the state to active and restart its clock (pgstat_report_activity
+# of 14 to 18). So the time of Parse and Bind is missing, including planning; in a pipeline, also that of all
+# Executes but the last.
 _LOOP = "PostgresMain"
-# Compilers inline the functions of the two messages into the loop that reads messages. What these call is
-# called by others as well, but not from that loop: by Execute below PortalRun, or by exec_simple_query.
+# Compilers inline the functions of the two messages into the loop that reads messages. Their callees have
+# other callers too, but not in that loop: Execute calls them below PortalRun, or exec_simple_query does.
 _PARSE_OR_BIND = re.compile(
     r"(exec_(parse|bind)_message|pg_parse_query|pg_analyze_and_rewrite_(var)?params|parse_analyze_varparams"
     r"|pg_rewrite_query|SendRowDescriptionMessage|(Create|Complete|Get|Drop)CachedPlan"
@@ -122,10 +123,10 @@ def _rank(function: str) -> int:
 
 
 def uncounted_share(stacks: Sequence[Sequence[str]]) -> float | None:
-    """Return the share of sessions' stacks in Parse or Bind; None if no stack tells a message.
+    """Return the share of sessions' stacks in Parse or Bind; None if no stack shows a message.
 
-    ``stacks`` are functions, innermost first. The last Execute of a pipeline is taken for all of them, and a
-    Parse that is not followed by Bind for one that is.
+    ``stacks`` are functions, innermost first. All Executes of a pipeline are assumed to be counted like the
+    last one, and each Parse to be followed by Bind.
     """
     called = [frames[frames.index(_LOOP) - 1] for frames in stacks if _LOOP in frames[1:]]
     if not called:

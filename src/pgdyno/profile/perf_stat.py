@@ -1,7 +1,7 @@
-"""Counts and metrics as ``perf stat --json-output`` prints them: a line per event, one per further metric.
+"""Parse counts and metrics, as printed by ``perf stat --json-output``: a line per event or further metric.
 
-Versions of perf differ. Values are numbers or strings; a line may end with a comma before its brace; events
-carry a processor's kind of cores (``cpu_core/cycles/``) and what they are limited to (``cycles:u``).
+Versions of perf differ. Values are numbers or strings; a line may have a comma before its closing brace.
+Event names may contain the type of cores (``cpu_core/cycles/``) and a privilege modifier (``cycles:u``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _USER_ALONE = "u"
 
 @dataclass(frozen=True)
 class Count:
-    """A counter's value. ``ran`` is the part of the time in which it was counted."""
+    """A counter's value. ``ran`` is the fraction of the time in which it was counted."""
 
     value: float
     ran: float
@@ -28,10 +28,10 @@ class Count:
 
 @dataclass(frozen=True)
 class PerfCounts:
-    """A window's counts by event and metrics by name; those that perf could not count are missing.
+    """A window's counts by event and metrics by name, without those that perf could not count.
 
-    ``is_user_alone``: the kernel's work is not in them. ``unsettled`` are metrics and units that have
-    several values: on kinds of cores, or of events.
+    ``is_user_alone``: the kernel's work is excluded. ``unsettled`` are metrics and units with several values,
+    for several types of cores or events.
     """
 
     counts: Mapping[str, Count]
@@ -41,7 +41,7 @@ class PerfCounts:
 
 
 def parse_perf_stat(lines: Iterable[str]) -> PerfCounts:
-    """Return the counts and metrics; lines that are no objects are left out."""
+    """Return the counts and metrics; lines without a JSON object are skipped."""
     by_unit: dict[tuple[str, str], Count] = {}
     found: dict[str, set[float]] = {}
     limits = set()
@@ -80,7 +80,7 @@ def _number(value: object) -> float | None:
 
 
 def _named(event: str) -> tuple[str, str, str]:
-    """Return an event's processor unit, its name, and its limit."""
+    """Return an event's processor unit, name and privilege modifier."""
     found = _NAME.fullmatch(event.strip())
     if found is None:
         return "", event, ""
@@ -88,7 +88,7 @@ def _named(event: str) -> tuple[str, str, str]:
 
 
 def _summed(by_unit: Mapping[tuple[str, str], Count]) -> dict[str, Count]:
-    """Return events' counts over all kinds of cores."""
+    """Return each event's count, summed over all types of cores; ``ran`` is the smallest."""
     sums: dict[str, Count] = {}
     for (_, event), count in by_unit.items():
         before = sums.get(event, Count(0.0, 1.0))

@@ -1,7 +1,7 @@
-"""How long threads waited for a CPU, from the scheduler's trace.
+"""Compute how long threads waited for a CPU, from the scheduler's trace.
 
 The lines are those of ``perf script -F tid,cpu,time,event,trace --ns`` for sched_waking and sched_switch.
-Names of processes stand in them, which anybody chooses: patterns hold on to what follows those.
+They contain process names, which any user can choose; the patterns anchor on the fields after the names.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _SWITCH = re.compile(
     r"prev_comm=.* prev_pid=(\d+) prev_prio=-?\d+ prev_state=(\S+) ==> "
     r"next_comm=.* next_pid=(\d+) next_prio=-?\d+"
 )
-_RUNNABLE = "R"  # R or R+: it had to leave, and wants to go on
+_RUNNABLE = "R"  # R or R+: preempted, still runnable
 
 
 @dataclass(frozen=True, slots=True)
 class Waking:
-    """A thread is woken."""
+    """A wakeup of a thread."""
 
     at_ns: int
     thread: int
@@ -29,9 +29,9 @@ class Waking:
 
 @dataclass(frozen=True, slots=True)
 class CpuSwitch:
-    """A CPU goes from one thread to another; 0 is an idle CPU's.
+    """A context switch from one thread to another; thread 0 is the idle task.
 
-    ``is_preempted``: the first wants to go on.
+    ``is_preempted``: the first thread is still runnable.
     """
 
     at_ns: int
@@ -45,10 +45,10 @@ SchedulingEvent = Waking | CpuSwitch
 
 @dataclass(frozen=True)
 class Delays:
-    """Time in which threads could have run and did not, in ns.
+    """Time in which threads were runnable but did not run, in ns.
 
-    ``waking_ns``: after they were woken on a CPU that was idle. ``queue_ns``: their CPU ran something else.
-    ``lost`` wakings are those that have led to no run in the trace: it lacks events.
+    ``waking_ns``: from the wakeup on an idle CPU until the thread ran. ``queue_ns``: the CPU ran something
+    else. ``lost`` is the number of wakeups without a following run in the trace: events are missing.
     """
 
     waking_ns: int
@@ -58,12 +58,12 @@ class Delays:
 
     @property
     def lost_share(self) -> float:
-        """The share of wakings that the trace says nothing more of."""
+        """The share of wakeups that are lost."""
         return self.lost / (self.lost + self.wakings) if self.lost else 0.0
 
 
 def parse_scheduling(lines: Iterable[str]) -> Iterator[SchedulingEvent]:
-    """Yield the events of perf's text; other lines are left out."""
+    """Yield the events in perf's output; other lines are skipped."""
     for line in lines:
         if event := _EVENT.fullmatch(line.rstrip("\n")):
             at_ns = int(event["s"]) * 1_000_000_000 + int(event["ns"])
@@ -77,9 +77,9 @@ def parse_scheduling(lines: Iterable[str]) -> Iterator[SchedulingEvent]:
 def delays_of(
     events: Iterable[SchedulingEvent], threads: Collection[int], idle: Collection[int] = (0,)
 ) -> Delays:
-    """Add up the delays of threads. ``idle`` are those that run while a CPU has nothing to do.
+    """Add up the delays of threads. ``idle`` are the threads that run while a CPU has nothing to do.
 
-    What began before the first event is not counted, nor what has not ended with the last one.
+    Delays that began before the first event or end after the last one are not counted.
     """
     woken_ns: dict[int, int] = {}
     preempted_ns: dict[int, int] = {}
@@ -91,14 +91,14 @@ def delays_of(
                 woken_ns[event.thread] = event.at_ns
             continue
         if event.left in threads:
-            lost += woken_ns.pop(event.left, None) is not None  # it has run: its beginning is missing
+            lost += woken_ns.pop(event.left, None) is not None  # it ran, but the switch to it is missing
             if event.is_preempted:
                 preempted_ns[event.left] = event.at_ns
         if event.begun not in threads:
             continue
         if (since := preempted_ns.pop(event.begun, None)) is not None:
             queued += event.at_ns - since
-            woken_ns.pop(event.begun, None)  # it was awake: nothing had to wake it
+            woken_ns.pop(event.begun, None)  # it was runnable: the wakeup had no effect
         elif (since := woken_ns.pop(event.begun, None)) is not None:
             wakings += 1
             if event.left in idle:

@@ -1,4 +1,4 @@
-"""Statements of one shape: the same text, but for numbers in the names of tables."""
+"""Group statements by shape: the same text except for numbers in table names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NUMBER = re.compile(r"(?<=[A-Za-z_])\d+\b")
 
 
 def by_shape(statements: Iterable[StatementTime]) -> tuple[StatementTime, ...]:
-    """Add up the statements of each shape, most time first. One alone keeps its text."""
+    """Add up the statements of each shape, most time first. A single statement keeps its text."""
     groups: defaultdict[str, list[StatementTime]] = defaultdict(list)
     for one in statements:
         groups[_NUMBER.sub("#", one.sql)].append(one)

@@ -1,7 +1,7 @@
-"""From callgrind's counts to a simulated processor's figures per transaction.
+"""Compute a simulated processor's figures per transaction from callgrind's counts.
 
-A longer and a shorter session differ in nothing but transactions, so that what begins and ends a session
-falls out of the difference.
+A longer and a shorter session differ only in their number of transactions; their difference excludes the work
+to start and end a session.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _FIGURES = {
     "L2 misses": ("ILmr", "DLmr", "DLmw"),
 }
 SIMULATED_LIMITS = (
-    "simulated: one session alone, PostgreSQL's own code without the kernel's, caches that are filled by "
-    "nobody else, no prefetching, no speculation, a simple predictor of branches. Figures rank layouts and "
-    "explain; no time follows from them"
+    "simulated: a single session, PostgreSQL's own code without the kernel's, caches not shared with other "
+    "processes, no prefetching, no speculation, a simple branch predictor. The figures rank code layouts and "
+    "explain differences; no time can be derived from them"
 )
 
 
@@ -47,7 +47,7 @@ class SimulatedRun:
 
     @property
     def instructions(self) -> float:
-        """Per transaction."""
+        """Instructions per transaction."""
         return self.counts.totals["Ir"] / self.transactions
 
 
@@ -76,5 +76,5 @@ def _per_transaction(run: SimulatedRun, events: Sequence[str]) -> float:
 
 
 def spread(values: Sequence[float]) -> float | None:
-    """Return how far the largest is above the smallest, as a share of the smallest; None for one value."""
+    """Return the range of the values, relative to the smallest; None for one value."""
     return max(values) / min(values) - 1 if len(values) > 1 else None

@@ -1,8 +1,8 @@
-"""Stacks as ``perf script -F pid,time,ip,sym,dso --ns`` prints them: a head, a line per frame, an empty line.
+"""Parse stacks, as printed by ``perf script -F pid,time,ip,sym,dso --ns``: header, frames, empty line.
 
-A frame has its address, the function, and in brackets the file of its code, of which the address of a user's
-frame is the place in it. Inlined functions have no file. Names come from programs' symbols: any text may
-stand there.
+A frame line has the address, the function, and in parentheses the file of the code. For user-space frames the
+address is an offset into that file. Inlined functions have no file. Names come from programs' symbols and can
+be any text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 _HEAD = re.compile(r"\s*(?P<pid>\d+)\s+(?P<s>\d+)\.(?P<ns>\d{9}):")
 _KERNEL_DIGITS = 16  # addresses of the kernel have the highest bit set, on x86-64 and on Arm
-_MOST_FRAMES = 512  # perf itself stops at 127 without being told otherwise
+_MOST_FRAMES = 512  # perf's default limit is 127
 _INLINED = " (inlined)"
 _ADDRESS = re.compile(r"[0-9a-f]{1,16}")
 _FILE = re.compile(r"(?P<function>.*?) ?\((?P<file>(?:/|\[|//anon|inlined)[^()]*)\)")
@@ -21,9 +21,9 @@ _FILE = re.compile(r"(?P<function>.*?) ?\((?P<file>(?:/|\[|//anon|inlined)[^()]*
 
 @dataclass(frozen=True)
 class Stack:
-    """One sample of a process. ``frames`` are functions, innermost first; the kernel's come before others.
+    """One sample of a process. ``frames`` are functions, innermost first; kernel frames come before others.
 
-    ``file`` is where the code of the innermost one is, ``offset`` the place in it.
+    ``file`` contains the innermost frame's code, at ``offset``.
     """
 
     pid: int
@@ -35,7 +35,7 @@ class Stack:
 
 
 def parse_stacks(lines: Iterable[str]) -> Iterator[Stack]:
-    """Yield the samples of perf's text; other lines are left out."""
+    """Yield the samples in perf's output; other lines are skipped."""
     head: re.Match[str] | None = None
     frames: list[str] = []
     innermost, file = "", ""
@@ -45,18 +45,17 @@ def parse_stacks(lines: Iterable[str]) -> Iterator[Stack]:
                 yield _stack(head, frames, innermost, file)
             head, frames, innermost, file = found, [], "", ""
         elif head and (words := line.split(None, 1)) and len(frames) < _MOST_FRAMES:
-            function, of_file = _frame(words[1] if len(words) > 1 else "")
+            function, of_file = _function_and_file(words[1] if len(words) > 1 else "")
             if not frames:
                 innermost = words[0]
-            if not file and words[0] == innermost:  # inlined functions come first, at the same address
+            if not file and words[0] == innermost:  # inlined functions come first, with the same address
                 file = of_file
             frames.append(function)
     if head:
         yield _stack(head, frames, innermost, file)
 
 
-def _frame(text: str) -> tuple[str, str]:
-    """Return a frame's function and the file of its code."""
+def _function_and_file(text: str) -> tuple[str, str]:
     text = text.strip()
     if text.endswith(_INLINED):
         return text.removesuffix(_INLINED), ""

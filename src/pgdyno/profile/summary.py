@@ -1,4 +1,4 @@
-"""From an arm's cycles to its profile."""
+"""Compute a profile from an arm's cycles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pgdyno.profile.records.profile_record import StackCount, StatementTime, Tra
 class Profiled:
     """The subject of a profile.
 
-    ``sessions`` are those in transactions, on average; ``cpus`` is the number of the server's CPUs.
+    ``sessions`` is the mean number of sessions in transactions; ``cpus`` is the number of the server's CPUs.
     """
 
     variant: str
@@ -31,7 +31,7 @@ def sum_up(
     statements: tuple[StatementTime, ...],
     remarks: tuple[str, ...],
 ) -> TransactionProfile:
-    """Return the profile, with advice."""
+    """Return the profile of cycles, with advice."""
     plain = [one.plain for one in cycles]
     seconds = sum(one.seconds for one in plain)
     found = TransactionProfile(
@@ -54,7 +54,7 @@ def sum_up(
 
 
 def _stacks(cycles: Sequence[Cycle]) -> tuple[StackCount, ...]:
-    """Return the stacks of all cycles, by their frames."""
+    """Return the stacks of all cycles, sorted by their frames, outermost first."""
     counts: Counter[tuple[str, ...]] = Counter()
     for cycle in cycles:
         if cycle.sampled is not None:

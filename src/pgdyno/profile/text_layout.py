@@ -1,4 +1,4 @@
-"""From counts by address to the places of a program's code that are executed."""
+"""Find the executed places of a program's code from counts by address."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pgdyno.profile.records.microarchitecture import (
 
 _LINE_BYTES = 64
 _LARGE_PAGE_BYTES = 2 << 20
-_LONGEST_INSTRUCTION = 15  # of x86-64; a larger gap to the next one executed is code that was not
-_USUAL_INSTRUCTION = 4  # bytes of the last one before such a gap: Arm's all, x86-64's on average
+_LONGEST_INSTRUCTION = 15  # bytes, on x86-64; a larger gap between executed instructions is unexecuted code
+_USUAL_INSTRUCTION = 4  # bytes assumed for the last instruction before a gap: fixed on Arm, mean on x86-64
 _LEAST_ELSEWHERE = 0.005
 
 
 @dataclass(frozen=True)
 class ExecutedCode:
-    """Executions by address of a program file, the functions there, and executions elsewhere by file."""
+    """Executions and functions by address in a program file, and executions in other files by name."""
 
     counts: Mapping[int, int]
     functions: Mapping[int, str]
@@ -34,7 +34,7 @@ class ExecutedCode:
 
 @dataclass(frozen=True)
 class HowKnown:
-    """The source of executions. ``is_complete``: every instruction was counted, none sampled."""
+    """The source of executions. ``is_complete``: all instructions were counted, not sampled."""
 
     source: str
     unit: str
@@ -45,7 +45,7 @@ class HowKnown:
 def text_layout(
     program: str, segments: Sequence[CodeSegment], execution: ExecutedCode, seen: HowKnown
 ) -> TextLayout | None:
-    """Return the layout of a program's code; None if nothing was executed in it."""
+    """Return the layout of a program's executed code; None if nothing in it was executed."""
     placed = {at: n for at, n in execution.counts.items() if n > 0 and any(one.has(at) for one in segments)}
     counted = sum(placed.values())
     if not counted:
@@ -68,7 +68,7 @@ def text_layout(
 
 
 def fewest(counts: Iterable[int], share: float) -> int:
-    """Return how many of the largest counts together have a share of all."""
+    """Return the smallest number of counts that together reach a share of the total."""
     ordered = sorted(counts, reverse=True)
     wanted, reached = share * sum(ordered), 0
     for number, count in enumerate(ordered, start=1):
@@ -79,7 +79,7 @@ def fewest(counts: Iterable[int], share: float) -> int:
 
 
 def by_place(counts: Mapping[int, int], size_bytes: int) -> Counter[int]:
-    """Return counts by places of a size, such as pages."""
+    """Return counts by blocks of ``size_bytes``, such as pages."""
     places: Counter[int] = Counter()
     for address, count in counts.items():
         places[address // size_bytes] += count
@@ -87,7 +87,7 @@ def by_place(counts: Mapping[int, int], size_bytes: int) -> Counter[int]:
 
 
 def hot_bytes(counts: Mapping[int, int], share: float) -> int:
-    """Return about how many bytes the instructions have that are executed most; each is counted by itself."""
+    """Return the approximate size of the fewest instructions that reach a share of all executions."""
     ordered = sorted(counts)
     sizes = dict(zip(ordered, _sizes(ordered), strict=True))
     most = sorted(counts, key=lambda at: -counts[at])[: fewest(counts.values(), share)]

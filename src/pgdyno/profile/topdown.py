@@ -1,4 +1,4 @@
-"""The top-down method's parts of the first two levels, by the names that perf's metrics have.
+"""The first two levels of the top-down method, by the names of perf's metrics.
 
 Sources: Linux, tools/perf/pmu-events/arch/: x86/*/*-metrics.json (Intel: TopdownL1, TopdownL2),
 x86/amdzen4 and x86/amdzen5/pipeline.json (AMD: PipelineL1, PipelineL2), arm64/sbsa.json and
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pgdyno.profile.records.microarchitecture import Mean, SlotShare
-from pgdyno.stats.amount import mean_amount
+from pgdyno.stats.mean_amount import mean_amount
 
 FRONTEND, BAD_SPECULATION, BACKEND, RETIRING = (
     "frontend bound",
@@ -20,7 +20,7 @@ FRONTEND, BAD_SPECULATION, BACKEND, RETIRING = (
 )
 _OTHER_THREAD = "given to the core's other thread"
 GROUPS = ("TopdownL1,TopdownL2", "PipelineL1,PipelineL2", "TopdownL1", "PipelineL1")
-"""Perf's groups of metrics, best first."""
+"""perf's metric groups, best first."""
 _FIRST: Mapping[str, tuple[str, ...]] = {
     FRONTEND: ("tma_frontend_bound", "frontend_bound"),
     BAD_SPECULATION: ("tma_bad_speculation", "bad_speculation"),
@@ -52,29 +52,29 @@ _SECOND: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 METRICS = frozenset(
     name for parts in (_FIRST, *_SECOND.values()) for names in parts.values() for name in names
 )
-"""All metrics that tell a part."""
+"""All metrics used."""
 _LEVEL = 0.95
 
 
 def has_first_level(metrics: Mapping[str, float]) -> bool:
-    """Whether metrics tell the four parts of the first level."""
+    """Return whether the metrics contain the parts of level 1; bad speculation may be missing."""
     return all(any(one in metrics for one in _FIRST[name]) for name in (FRONTEND, BACKEND, RETIRING))
 
 
 def slot_shares(windows: Sequence[Mapping[str, float]]) -> tuple[SlotShare, ...]:
-    """Return the parts of which all windows have metrics, each one of level 1 before those that divide it."""
+    """Return the parts with metrics in all windows; each part of level 1 precedes its parts of level 2."""
     shares = []
     for name, metrics in _FIRST.items():
         if (share := _share(windows, metrics)) is not None:
             shares.append(SlotShare(name, 1, share))
-            for part, its_metrics in _SECOND.get(name, {}).items():
-                if (of_part := _share(windows, its_metrics)) is not None:
+            for part, part_metrics in _SECOND.get(name, {}).items():
+                if (of_part := _share(windows, part_metrics)) is not None:
                     shares.append(SlotShare(part, 2, of_part, name))
     return tuple(shares)
 
 
 def _share(windows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Mean | None:
-    """Return the mean of the first metric that every window has, as a share: perf counts in percent."""
+    """Return the mean of the first metric in all windows, as a fraction; perf reports percent."""
     for name in names:
         values = [one[name] / 100 for one in windows if name in one]
         if values and len(values) == len(windows):
@@ -83,7 +83,7 @@ def _share(windows: Sequence[Mapping[str, float]], names: Sequence[str]) -> Mean
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """Return the mean of one value per window, with its interval where there is more than one."""
+    """Return the mean of one value per window, with its confidence interval if there are several windows."""
     if len(values) < 2:
         return Mean(values[0])
     amount = mean_amount(values, _LEVEL)

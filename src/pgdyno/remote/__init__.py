@@ -1,1 +1,1 @@
-"""Other hosts, reached by the ssh program with the user's own configuration; Dask's scheduler."""
+"""Access to other hosts, by ssh with the user's own configuration; access to Dask's scheduler."""

@@ -1,9 +1,9 @@
-"""Standalone program that runs the load generator on this host, and takes everything away again.
+"""Standalone program that runs the load generator on this host, and then removes everything it created.
 
-It is sent through ssh like the runner (sent_program.py), and needs Python 3.7 with its standard library. On
-its input follow a line of JSON, and the generator's program, compressed. Then input and output are the
-generator's; when it has ended, its logs follow as events. Nobody may be there any more to end it: it ends
-with its input, or when its time is over.
+It is sent through ssh like the runner (sent_program.py), and needs Python 3.7 with its standard library. Its
+input continues with a line of JSON and the compressed generator program. After that, input and output belong
+to the generator; when the generator has exited, its logs follow as events. The controller may disappear, so
+the program ends at the end of its input, or when its time is over.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-TEMPORARY = "/tmp"  # noqa: S108 — a directory of our own is made in it
+TEMPORARY = "/tmp"  # noqa: S108 — only a private directory is created in it
 PROGRAM = "pgdyno-driver"
 VERSION_LIMIT_S = 10.0
 PART_BYTES = 128 << 10  # of a log, in one event
 SET_DEATH_SIGNAL = 1  # linux/prctl.h
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ")
-NOT_RUN = "does not run on this host: "  # the controller looks for it
-ISSUES_LOAD = "another pgdyno issues load from this host"  # and for that
-LOCK = "pgdyno-load-{}.lock"  # with our user's number
-ALONE_WAIT_S, ALONE_POLL_S = 10.0, 0.1  # a load that has just been ended takes a moment
+NOT_RUN = "does not run on this host: "  # parsed by the controller
+ISSUES_LOAD = "another pgdyno issues load from this host"  # parsed by the controller
+LOCK = "pgdyno-load-{}.lock"  # with the user ID
+ALONE_WAIT_S, ALONE_POLL_S = 10.0, 0.1  # a load that was just ended needs a moment to exit
 
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """Be the only program of our user that issues load from this host; leave if another one does for long.
+    """Be this user's only program that issues load from this host; exit if another one does not end.
 
-    Nobody else can open the file that is locked. Where another user could make one of that name before us, it
-    is no lock of ours, and keeps us from nothing.
+    Other users cannot open the locked file. If another user created a file of that name first, it is not used
+    as a lock, and does not block this program.
     """
     path, ends = lock_directory() / LOCK.format(os.geteuid()), time.monotonic() + ALONE_WAIT_S
     while True:
@@ -54,8 +54,8 @@ def alone() -> Iterator[None]:
         os.close(file)
         if time.monotonic() > ends:
             sys.exit(
-                f"{ISSUES_LOAD}, or a run that was cut off, which ends by itself: twice its load's time "
-                "and 15\u00a0minutes after it began"  # as measure/arenas/on_load_hosts.py has it
+                f"{ISSUES_LOAD}, or a disconnected run, which ends by itself: twice its load's time "
+                "and 15\u00a0minutes after its start"  # as in measure/arenas/on_load_hosts.py
             )
         time.sleep(ALONE_POLL_S)
     try:
@@ -68,7 +68,7 @@ def alone() -> Iterator[None]:
 
 
 def lock_directory() -> Path:
-    """Return a directory of this host, best one where nobody else can make files, until its next start."""
+    """Return a directory that is emptied at boot, preferably one where other users cannot create files."""
     for place in ("/run", f"/run/user/{os.geteuid()}", "/run/lock"):
         if os.access(place, os.W_OK | os.X_OK):
             return Path(place)
@@ -76,7 +76,7 @@ def lock_directory() -> Path:
 
 
 def own_file(path: Path) -> int | None:
-    """Open a file of our own, made if there is none; None if it is of another user, or no file."""
+    """Open a file of this user, creating it if missing; None if it has another owner or is not a file."""
     try:
         file = os.open(
             str(path), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600
@@ -91,7 +91,10 @@ def own_file(path: Path) -> int | None:
 
 
 def is_locked(file: int, path: Path) -> bool:
-    """Lock a file, if it is not locked, and still the one of that name: its last holder removes it."""
+    """Lock a file if it is unlocked; return whether that worked, and the file still has that name.
+
+    Its last holder removes it.
+    """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(file), path.lstat())
@@ -101,7 +104,7 @@ def is_locked(file: int, path: Path) -> bool:
 
 @contextlib.contextmanager
 def working_in(place: str, program: str = PROGRAM) -> Iterator[None]:
-    """Leave, with the system's words, if a directory of temporary files cannot be worked in."""
+    """Exit with the system's error if a directory for temporary files is not usable."""
     try:
         yield
     except OSError as error:
@@ -109,10 +112,10 @@ def working_in(place: str, program: str = PROGRAM) -> Iterator[None]:
 
 
 def placed(directory: Path, header: dict[str, Any]) -> Path:
-    """Write the program that follows on the input; return its path."""
+    """Write the program, read from the input, to a file; return its path."""
     packed = sys.stdin.buffer.read(header["size"])
     if hashlib.sha256(packed).hexdigest() != header["sha256"]:
-        sys.exit(f"{PROGRAM} did not arrive as it was sent: its checksum differs")
+        sys.exit(f"{PROGRAM} was corrupted on the way: its checksum differs")
     path = directory / PROGRAM
     path.write_bytes(zlib.decompress(packed))
     path.chmod(0o700)
@@ -120,7 +123,7 @@ def placed(directory: Path, header: dict[str, Any]) -> Path:
 
 
 def require_runnable(program: Path) -> None:
-    """Leave, with the system's words, if the program does not run here."""
+    """Exit with the system's error if the program does not run here."""
     try:
         done = subprocess.run(
             [str(program), "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -129,18 +132,18 @@ def require_runnable(program: Path) -> None:
     except (OSError, subprocess.SubprocessError) as error:
         sys.exit(f"{PROGRAM} {NOT_RUN}{getattr(error, 'strerror', None) or error}")
     if done.returncode != 0:
-        said = done.stdout.decode(errors="replace").replace(f"{program.parent}/", "").splitlines()
-        sys.exit(f"{PROGRAM} {NOT_RUN}{(said or ['it says nothing'])[-1][:300]}")
+        lines = done.stdout.decode(errors="replace").replace(f"{program.parent}/", "").splitlines()
+        sys.exit(f"{PROGRAM} {NOT_RUN}{(lines or ['no output'])[-1][:300]}")
 
 
 def run(program: Path, header: dict[str, Any]) -> None:
-    """Run the generator in its directory, with our input and output, until it ends, or we do."""
+    """Run the generator in its directory, with this program's input and output, until either one ends."""
     environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     environment.update(header["environment"])
     ours = os.getpid()
     process = subprocess.Popen(
         [str(program), *header["arguments"]], cwd=program.parent, env=environment,
-        preexec_fn=lambda: begin_child(ours),  # noqa: PLW1509 — we have no threads
+        preexec_fn=lambda: begin_child(ours),  # noqa: PLW1509 — this program has no threads
     )  # fmt: skip
     try:
         status = process.wait()
@@ -148,11 +151,11 @@ def run(program: Path, header: dict[str, Any]) -> None:
         process.kill()
         process.wait()
     if status != 0:
-        sys.exit(f"{PROGRAM} ended with status {status}")
+        sys.exit(f"{PROGRAM} exited with status {status}")
 
 
 def begin_child(parent: int, cpus: Sequence[int] = ()) -> None:
-    """Die with our program, also if it is gone already; keep to some CPUs, if there are any."""
+    """Make a child process die with its parent, even an already dead one; pin it to ``cpus`` if given."""
     ctypes.CDLL(None).prctl(SET_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -161,22 +164,22 @@ def begin_child(parent: int, cpus: Sequence[int] = ()) -> None:
 
 
 def send_logs(directory: Path) -> None:
-    """Send the generator's logs: ARM.THREAD are the names of its files."""
+    """Send the generator's logs, the files named ARM.THREAD."""
     for path in sorted(directory.glob("*.*")):
         with path.open("rb") as file:
             for part in iter(functools.partial(file.read, PART_BYTES), b""):
                 packed = base64.b64encode(zlib.compress(part, 1)).decode()
-                say(json.dumps({"event": "log", "file": path.name, "part": packed}))
-    say(json.dumps({"event": "logs-ended"}))
+                write_line(json.dumps({"event": "log", "file": path.name, "part": packed}))
+    write_line(json.dumps({"event": "logs-ended"}))
 
 
 def end(*_: object) -> NoReturn:
-    """Leave, by way of everything that is taken away."""
+    """Exit with cleanup."""
     sys.exit("the time of the load is over")
 
 
 def main(greeting: str) -> None:
-    """Take the program, greet, run it, and send its logs. The alarm was set as we began to arrive."""
+    """Receive the program, greet, run it, and send its logs. The start command has set the alarm."""
     for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
     place = os.environ.get("TMPDIR") or TEMPORARY
@@ -188,12 +191,12 @@ def main(greeting: str) -> None:
             with working_in(place):
                 program = placed(Path(directory), header)
             require_runnable(program)
-            say(greeting)
+            write_line(greeting)
             run(program, header)
             send_logs(Path(directory))
 
 
-def say(text: str) -> None:
-    """Write one line."""
+def write_line(text: str) -> None:
+    """Write one line to the output."""
     sys.stdout.buffer.write(text.encode() + b"\n")
     sys.stdout.buffer.flush()

@@ -1,6 +1,6 @@
-"""Standalone part of the runner: a TCP connection between two hosts, measured from both ends.
+"""Standalone part of the runner: measure a TCP connection between two hosts from both ends.
 
-As all of the runner it needs Python 3.7 with its standard library, and nothing of pgdyno.
+Like the whole runner it needs only Python 3.7 with its standard library.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 SOCKET_LIMIT_S, TOKEN_LIMIT_S = 5.0, 2.0
-PROBE_LIMIT_S = 10.0  # of all steps, whatever a stranger does meanwhile
+PROBE_LIMIT_S = 10.0  # for all steps, whatever other clients of the port do
 BLOCK = 65536
 ROUND_TRIPS, ROUND_TRIPS_S = 200, 0.5
 POURING_S = 0.5
@@ -20,9 +20,9 @@ listeners: list[socket.socket] = []
 
 
 def listen(question: dict[str, Any]) -> dict[str, Any]:
-    """Listen on an address of ours, or where ssh has reached us; return the port.
+    """Listen on the given address of this host, or on the one that ssh connected to; return the port.
 
-    /etc/hosts often gives our name a loopback address, and an address may be translated on the way.
+    /etc/hosts often maps the host's name to a loopback address, and NAT may translate the given address.
     """
     own = own_address()
     try:
@@ -39,13 +39,13 @@ def listen(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def own_address() -> str:
-    """Return the address where ssh has reached us; nothing if sshd does not tell."""
+    """Return this host's address that ssh connected to; empty if sshd does not report it."""
     connection = os.environ.get("SSH_CONNECTION", "").split()
     return connection[2] if len(connection) == 4 else ""
 
 
 def listening(address: str, port: int) -> socket.socket:
-    """Return a socket that listens."""
+    """Return a listening socket."""
     family, kind, protocol, _, place = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0]
     listener = socket.socket(family, kind, protocol)
     try:
@@ -59,13 +59,13 @@ def listening(address: str, port: int) -> socket.socket:
 
 
 def is_loopback(listener: socket.socket) -> bool:
-    """Return whether no other host reaches it."""
+    """Return whether the socket is unreachable from other hosts."""
     address: str = listener.getsockname()[0]
     return address == "::1" or address.startswith("127.")
 
 
 def accept(question: dict[str, Any]) -> dict[str, Any]:
-    """Be the other end of a probe, for the one who has the token; then stop listening."""
+    """Serve one probe, for the client with the token; then stop listening."""
     token, ends = question["token"].encode(), time.monotonic() + PROBE_LIMIT_S
     with listeners.pop() as listener:
         while True:
@@ -79,7 +79,7 @@ def accept(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_ours(connection: socket.socket, token: bytes, ends: float) -> bool:
-    """Return whether the other end says the token, soon: others wait behind it."""
+    """Return whether the client sends the token in time; other connections wait behind it."""
     try:
         return received(connection, len(token), min(ends, time.monotonic() + TOKEN_LIMIT_S)) == token
     except OSError:
@@ -87,7 +87,7 @@ def is_ours(connection: socket.socket, token: bytes, ends: float) -> bool:
 
 
 def answered(connection: socket.socket, ends: float) -> float:
-    """Send every byte back, pour, and drink; return the rate of receiving."""
+    """Echo single bytes, then send and receive at full speed; return the rate of receiving."""
     while received(connection, 1, ends) == b"+":
         connection.sendall(b"+")
     pour(connection, ends)
@@ -114,7 +114,7 @@ def probe(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def pour(connection: socket.socket, limit: float) -> None:
-    """Send for a moment as fast as it goes. The first byte of a block says whether another follows."""
+    """Send at full speed for ``POURING_S``. A block's first byte indicates whether another block follows."""
     more, last = b"+" * BLOCK, b"." * BLOCK
     ends = time.monotonic() + POURING_S
     while time.monotonic() < ends:
@@ -125,7 +125,7 @@ def pour(connection: socket.socket, limit: float) -> None:
 
 
 def drink(connection: socket.socket, ends: float) -> float:
-    """Receive until the last block; return bytes per second, from the end of the first block on."""
+    """Receive until the last block; return bytes per second, measured from the end of the first block."""
     block, count, began = received(connection, BLOCK, ends), 0, time.monotonic()
     while block[:1] == b"+":
         block = received(connection, BLOCK, ends)
@@ -134,20 +134,20 @@ def drink(connection: socket.socket, ends: float) -> float:
 
 
 def received(connection: socket.socket, count: int, ends: float) -> bytes:
-    """Return exactly that many bytes."""
+    """Receive exactly ``count`` bytes."""
     parts = []
     while count:
         connection.settimeout(left(ends))
         part = connection.recv(count)
         if not part:
-            raise OSError("the other end has closed the connection")
+            raise OSError("the peer closed the connection")
         parts.append(part)
         count -= len(part)
     return b"".join(parts)
 
 
 def left(ends: float) -> float:
-    """Return how long a step of a probe may take, in s."""
+    """Return the time limit of a probe's next step, in s."""
     left_s = ends - time.monotonic()
     if left_s <= 0:
         raise OSError(f"it takes more than {PROBE_LIMIT_S:g}\u00a0s")

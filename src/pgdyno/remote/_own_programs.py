@@ -1,7 +1,7 @@
-"""Programs that others could have put there, as root meets them on this host. Sent like its neighbours.
+"""Standalone: choose the user for running a host's own program, which other users may have replaced.
 
-Root runs a program itself only if nobody else can exchange it, or a directory above it. One that a single
-other user can exchange runs as that user, who gains nothing by it; any other is not run.
+Root runs a program as root only if no other user can replace it or a directory above it. A program that one
+other user can replace runs as that user, who gains nothing from it. Any other program is not run.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ NO_GROUP = 65534
 
 
 def owner_of(program: Path) -> int:
-    """Return the user that a program is to run as; its path has no links.
+    """Return the user to run a program as; its path must not contain links.
 
-    Raises: OSError if we are root, and several users, or a group, can exchange it.
+    Raises: OSError if this user is root, and several users or a group can replace the program.
     """
     if os.geteuid() != 0:
         return os.geteuid()
@@ -30,21 +30,21 @@ def owner_of(program: Path) -> int:
         others |= {status.st_uid} - {0}
         is_sticky = place != program and status.st_mode & stat.S_ISVTX
         if not is_sticky and is_open(status):
-            raise PermissionError(0, f"a group, or everybody, can change {place}, and you are root")
+            raise PermissionError(0, f"you are root, and {place} is writable by a group or by all users")
     if len(others) > 1:
-        raise PermissionError(0, f"users {sorted(others)} can exchange it, and you are root")
+        raise PermissionError(0, f"you are root, and users {sorted(others)} can replace it")
     return others.pop() if others else 0
 
 
 def is_open(status: os.stat_result) -> bool:
-    """Return whether others than the owner can write: everybody, or a group that is not the owner's own."""
+    """Return whether a file is writable by all users, or by a group other than its owner's primary group."""
     if status.st_mode & stat.S_IWOTH:
         return True
     return bool(status.st_mode & stat.S_IWGRP) and status.st_gid not in (0, group_of(status.st_uid))
 
 
 def group_of(user: int) -> int:
-    """Return the first group of a user; nobody's if he has no name."""
+    """Return a user's primary group; that of nobody for an unknown user ID."""
     try:
         return pwd.getpwuid(user).pw_gid
     except KeyError:
@@ -52,9 +52,9 @@ def group_of(user: int) -> int:
 
 
 def as_user(user: int) -> dict[str, Any]:
-    """Return the arguments of subprocess by which a program runs as a user.
+    """Return keyword arguments of subprocess.Popen to run a program as a user.
 
-    It has neither our environment nor our terminal, where it could type commands.
+    The program gets neither this environment nor this terminal, into which it could inject commands.
     """
     if user == os.geteuid():
         return {}

@@ -1,9 +1,9 @@
-"""Standalone program that answers questions about the host that it runs on.
+"""Standalone program that answers questions about its host.
 
-It is sent through ssh with two neighbours alone (runner.py has their names): nothing is installed, and Python
-3.7 with its standard library is enough. Each line of its input is a question as JSON, each line of its output
-the answer. It ends with its input; and when its time is over, because nobody may be there any more to end it.
-Its files are in a directory of its own, and removed whatever happens.
+It is sent through ssh with two other modules (RUNNER_MODULES in runner.py). Nothing is installed, and it
+needs only Python 3.7 with its standard library. Each line of input is a question as JSON, each line of output
+the answer. It exits at the end of its input, or when its time is over, because the controller may have
+disappeared. Its files are in a private directory, which it always removes.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from typing import Any, NoReturn
 from pgdyno.remote._network_program import accept, listen, own_address, probe
 from pgdyno.remote._own_programs import as_user, owner_of
 
-PROGRAM_LIMIT_S, PROGRAM_BYTES = 5.0, 100_000  # for a program that says its version
+PROGRAM_LIMIT_S, PROGRAM_BYTES = 5.0, 100_000  # for a program that prints its version
 WAKE_UP_LIMIT_S = 15.0
-LEFT_LIMIT_S, LEFT_POLL_S = 10.0, 0.05  # for loads that were cut off to end
+LEFT_LIMIT_S, LEFT_POLL_S = 10.0, 0.05  # for disconnected loads to end
 MOST_PROGRAMS = 16  # directories with a PostgreSQL
 USUAL_PLACES = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "usr/local/pgsql/bin")
-PGDYNO_SAYS = "pgdyno, version "
-TEMPORARY = "/tmp"  # noqa: S108 — a directory of our own is made in it
+VERSION_PREFIX = "pgdyno, version "
+TEMPORARY = "/tmp"  # noqa: S108 — only a private directory is created in it
 STA_UNSYNC = 0x40  # linux/timex.h
-TIMEX = struct.Struct("@I l l l l i")  # the first members of struct timex, as far as its status
+TIMEX = struct.Struct("@I l l l l i")  # the first members of struct timex, up to status
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to one question; an error of the system is one too."""
+    """Return the answer to one question; a system error is returned as an answer too."""
     try:
         return ANSWERS[question["do"]](question)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -48,12 +48,12 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def clock(_: dict[str, Any]) -> dict[str, Any]:
-    """Return the time of the clock."""
+    """Return the clock's time, in ns since 1970."""
     return {"ns": time.time_ns()}
 
 
 def facts(question: dict[str, Any]) -> dict[str, Any]:
-    """Return facts about the host, its kernel, and our rights there."""
+    """Return facts about the host, its kernel, and this user's privileges."""
     return {
         "host_name": platform.node(),
         "user": user_name(),
@@ -73,7 +73,7 @@ def facts(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def user_name() -> str:
-    """Return the name that we run under, or the number of one without a name."""
+    """Return the name of this user, or the user ID if it has no name."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
@@ -81,7 +81,7 @@ def user_name() -> str:
 
 
 def why_no_sudo() -> str:
-    """Return why root's rights are not had without a password; nothing if they are."""
+    """Return the reason why sudo does not work without a password; empty if it works, or for root."""
     if os.geteuid() == 0:
         return ""
     try:
@@ -90,15 +90,15 @@ def why_no_sudo() -> str:
         return "sudo is not installed"
     except (OSError, subprocess.SubprocessError) as error:
         return "sudo " + trouble_with(error)
-    said = output.splitlines()
-    return "" if status == 0 else (said or ["sudo fails"])[-1][:200]
+    lines = output.splitlines()
+    return "" if status == 0 else (lines or ["sudo fails"])[-1][:200]
 
 
 def output_of(command: list[str], user: int | None = None) -> tuple[int, str]:
-    """Return the status of a program that says little, and its words; it may run as another user.
+    """Return a program's exit status and its short output; it may run as another user.
 
-    subprocess.run would wait without end for a program that we may not kill, as sudo: it is root's.
-    Raises: subprocess.TimeoutExpired; OSError for a program that says much.
+    subprocess.run would wait forever for a program that this user may not kill, such as sudo, which runs as
+    root. Raises: subprocess.TimeoutExpired; OSError for more than ``PROGRAM_BYTES`` of output.
     """
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -110,12 +110,12 @@ def output_of(command: list[str], user: int | None = None) -> tuple[int, str]:
         while len(output) <= PROGRAM_BYTES:
             if not select.select([process.stdout], [], [], max(0.0, ends - time.monotonic()))[0]:
                 raise subprocess.TimeoutExpired(command, PROGRAM_LIMIT_S)
-            said = os.read(process.stdout.fileno(), PROGRAM_BYTES)
-            if not said:
+            part = os.read(process.stdout.fileno(), PROGRAM_BYTES)
+            if not part:
                 break
-            output += said
+            output += part
         else:
-            raise OSError(0, f"it says more than {PROGRAM_BYTES} bytes")
+            raise OSError(0, f"it prints more than {PROGRAM_BYTES} bytes")
         process.wait(max(0.0, ends - time.monotonic()))
     finally:
         if process.poll() is None:
@@ -125,7 +125,7 @@ def output_of(command: list[str], user: int | None = None) -> tuple[int, str]:
 
 
 def give_up(process: subprocess.Popen[bytes]) -> None:
-    """End a program, if we may, and wait for that a moment."""
+    """Kill a program, if permitted, and wait briefly for its exit."""
     with contextlib.suppress(PermissionError, subprocess.TimeoutExpired):
         process.kill()
         process.wait(1)
@@ -134,15 +134,15 @@ def give_up(process: subprocess.Popen[bytes]) -> None:
 
 
 def trouble_with(error: Exception) -> str:
-    """Return why a program did not say anything, to be put behind its name."""
+    """Return the reason for a program's failure, as a predicate to follow its name."""
     if isinstance(error, subprocess.TimeoutExpired):
-        return f"does not answer within {PROGRAM_LIMIT_S:g}\u00a0s"
+        return f"does not respond within {PROGRAM_LIMIT_S:g}\u00a0s"
     reason = error.strerror if isinstance(error, OSError) else None
     return f"cannot be run: {reason or error}"[:200]
 
 
 def first_line(path: str) -> str:
-    """Return a file's first line; nothing if there is none."""
+    """Return a file's first line; empty if the file cannot be read."""
     try:
         with Path(path).open(encoding="ascii", errors="replace") as file:
             return file.readline(200).strip()
@@ -151,7 +151,7 @@ def first_line(path: str) -> str:
 
 
 def cpu_model() -> str:
-    """Return the name of the first CPU; nothing where the kernel shows none, as on Arm."""
+    """Return the first CPU's model name; empty if the kernel shows none, as on Arm."""
     with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
         for line in file:
             key, _, value = line.partition(":")
@@ -161,9 +161,9 @@ def cpu_model() -> str:
 
 
 def is_synchronised() -> bool | None:
-    """Return whether the kernel's clock is kept by a service; None where it may not be asked."""
+    """Return whether a service synchronises the kernel's clock; None if adjtimex(2) is not usable."""
     if struct.calcsize("l") != 8:
-        return None  # struct timex has other members there
+        return None  # struct timex has a different layout there
     timex = ctypes.create_string_buffer(512)
     if ctypes.CDLL(None).adjtimex(timex) == -1:
         return None
@@ -171,7 +171,7 @@ def is_synchronised() -> bool | None:
 
 
 def postgresql(named: str | None) -> list[dict[str, str]]:
-    """Return the directories with a PostgreSQL, with their versions or their troubles."""
+    """Return the directories with a PostgreSQL, each with its version or its problem."""
     found = []
     for directory in [Path(named)] if named else usual_directories():
         program = directory / "postgres"
@@ -182,29 +182,29 @@ def postgresql(named: str | None) -> list[dict[str, str]]:
 
 
 def pgdyno(named: str | None) -> dict[str, str] | None:
-    """Return pgdyno's program, with its version or its trouble; None if a login finds none."""
+    """Return pgdyno's program, with its version or its problem; None if it is not on a login's PATH."""
     program = named or shutil.which("pgdyno")
     if program is None:
         return None
-    said, trouble = version_of(Path(program))
-    if said and not said.startswith(PGDYNO_SAYS):
-        said, trouble = "", f"says: {said}"[:300]
-    return {"program": program, "version": said[len(PGDYNO_SAYS) :], "trouble": trouble}
+    line, trouble = version_of(Path(program))
+    if line and not line.startswith(VERSION_PREFIX):
+        line, trouble = "", f"prints: {line}"[:300]
+    return {"program": program, "version": line[len(VERSION_PREFIX) :], "trouble": trouble}
 
 
 def version_of(program: Path) -> tuple[str, str]:
-    """Return the version that a program says, and nothing; or nothing, and why it says none."""
+    """Return (version line, "") of a program; or ("", the reason) if it prints none."""
     real = Path(os.path.realpath(str(program)))
     try:
         status, output = output_of([str(real), "--version"], owner_of(real))
     except (OSError, subprocess.SubprocessError) as error:
         return "", trouble_with(error)
-    last = (output.splitlines() or ["it says nothing"])[-1][:200]
+    last = (output.splitlines() or ["no output"])[-1][:200]
     return (last, "") if status == 0 else ("", f"fails: {last}")
 
 
 def usual_directories() -> list[Path]:
-    """Return the directories where PostgreSQL's programs may be, each once."""
+    """Return the directories that may contain PostgreSQL's programs, without duplicates."""
     first = shutil.which("postgres")
     places = [Path(first).resolve().parent] if first else []
     for pattern in USUAL_PLACES:
@@ -213,7 +213,7 @@ def usual_directories() -> list[Path]:
 
 
 def trial_write(question: dict[str, Any]) -> dict[str, Any]:
-    """Write a file of some size to a directory of our own, and remove both."""
+    """Write a file of the given size to a private directory, and remove both."""
     place, trouble, free, may_run = os.environ.get("TMPDIR") or TEMPORARY, "", 0, True
     try:
         found = os.statvfs(place)
@@ -226,11 +226,11 @@ def trial_write(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def wake_up(question: dict[str, Any]) -> dict[str, Any]:
-    """Run the program that measures wake-ups between the first and the last of some CPUs."""
+    """Run the program that measures wake-ups between the first and last of the given CPUs."""
     usable = os.sched_getaffinity(0)
     cpus = sorted(usable & set(question["cpus"] or usable))
     if len(cpus) < 2:
-        return {"error": "there is one CPU, so that nothing wakes another"}
+        return {"error": "there is only one CPU, so nothing wakes another CPU"}
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-", str(cpus[0]), str(cpus[-1])], input=question["program"].encode(),
         capture_output=True, timeout=WAKE_UP_LIMIT_S, check=False,
@@ -243,12 +243,12 @@ def wake_up(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def take_away(question: dict[str, Any]) -> dict[str, Any]:
-    """End the loads of an owner that were cut off here, and remove their directories."""
+    """End an owner's disconnected loads on this host, and remove their directories."""
     owner, ends = question["owner"], time.monotonic() + LEFT_LIMIT_S
     left = pids_of(owner)
     for pid in left:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGTERM)  # the program there takes all away, as when its time is over
+            os.kill(pid, signal.SIGTERM)  # the load program cleans up, as when its time is over
     while pids_of(owner) and time.monotonic() < ends:
         time.sleep(LEFT_POLL_S)
     for directory in Path(os.environ.get("TMPDIR") or TEMPORARY).glob(f"{owner}-*"):
@@ -258,10 +258,10 @@ def take_away(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def pids_of(owner: str) -> list[int]:
-    """Return our user's processes that have an owner on their command line."""
+    """Return this user's processes with an owner on their command line."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # the process has exited
             is_ours = process.stat().st_uid == os.geteuid()
             if is_ours and owner.encode() in (process / "cmdline").read_bytes():
                 found.append(int(process.name))
@@ -281,20 +281,20 @@ ANSWERS = {
 
 
 def end(*_: object) -> NoReturn:
-    """Leave, by way of everything that gives something back."""
+    """Exit with cleanup."""
     sys.exit("the runner's time is over")
 
 
 def main(greeting: str) -> None:
-    """Greet, and answer until the input ends. The alarm was set as the program began to arrive."""
+    """Greet, and answer until the input ends. The start command has set the alarm."""
     for number in (signal.SIGALRM, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
-    say(greeting)
+    write_line(greeting)
     for line in iter(sys.stdin.buffer.readline, b""):
-        say(json.dumps(answer(json.loads(line))))
+        write_line(json.dumps(answer(json.loads(line))))
 
 
-def say(text: str) -> None:
-    """Write one line."""
+def write_line(text: str) -> None:
+    """Write one line to the output."""
     sys.stdout.buffer.write(text.encode() + b"\n")
     sys.stdout.buffer.flush()

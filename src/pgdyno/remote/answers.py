@@ -1,4 +1,4 @@
-"""Answers of another host, checked: it may say anything, and its words are shown and computed with."""
+"""Validate another host's answers: they may be anything, and are displayed and computed with."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Answer = TypeVar("Answer", bound=_Strict)
 
 
 class Failed(_Strict):
-    """An error of the other host's system."""
+    """A system error on the other host."""
 
     error: _Text
 
@@ -43,7 +43,7 @@ class ProgramsAnswer(_Strict):
 
 
 class PgdynoAnswer(_Strict):
-    """The pgdyno that a login finds."""
+    """The pgdyno on a login's PATH, or the configured one."""
 
     program: _Text
     version: _Text
@@ -72,7 +72,7 @@ class FactsAnswer(_Strict):
 
 
 class TrialWriteAnswer(_Strict):
-    """A file written and removed again."""
+    """The result of writing and removing a file."""
 
     directory: _Text
     free_bytes: _Count
@@ -81,13 +81,13 @@ class TrialWriteAnswer(_Strict):
 
 
 class TakenAwayAnswer(_Strict):
-    """The number of processes that a load left."""
+    """The number of processes left by disconnected loads, now ended."""
 
     ended: _Count
 
 
 class WakeUpAnswer(_Strict):
-    """Times of wake-ups between two CPUs."""
+    """Wake-up times between two CPUs, in µs."""
 
     waker: _Count
     woken: _Count
@@ -102,21 +102,21 @@ class ListenAnswer(_Strict):
 
 
 class AcceptAnswer(_Strict):
-    """The rate at which the server's host received, and from which address the connection came."""
+    """The rate at which the server's host received, and the peer address of the connection."""
 
     to_server_bytes_per_s: _Rate
     peer: _Text
 
 
 class ProbeAnswer(_Strict):
-    """Round trip and rate as a load host saw them."""
+    """Round trip time and receiving rate, as measured by a load host."""
 
     round_trip_s: _Time
     from_server_bytes_per_s: _Rate
 
 
 def parse_answer(line: bytes, kind: type[Answer]) -> Answer | Failed:
-    """Return the answer in a line. Raises: RemoteHostError naming the first mistake."""
+    """Return the answer in a line. Raises: RemoteHostError naming the first validation error."""
     is_failure = line.startswith(b'{"error":')
     try:
         return (Failed if is_failure else kind).model_validate_json(line)
@@ -124,6 +124,6 @@ def parse_answer(line: bytes, kind: type[Answer]) -> Answer | Failed:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])[:100]
         raise RemoteHostError(
-            "its answer is not one of pgdyno's runner",
+            "the host sent an invalid answer",
             detail=f"{place}: {first['msg'].lower()}"[:300] if place else first["msg"].lower()[:300],
         ) from error

@@ -1,4 +1,4 @@
-"""The hosts of a cell as a table, a column for each, and the next steps. Pure."""
+"""Show the hosts of a cell as a table with a column per host, and the next steps. Pure."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from pgdyno.model.cells.check import (
 )
 from pgdyno.report.elements.tables import NOTHING
 
-_HOSTS_BESIDE = 3  # in a table: more columns are too narrow
+_HOSTS_PER_TABLE = 3  # with more, columns are too narrow
 _TITLE_WIDTH = 22
 _INDENT = "   "
 
 
 def cell_text(check: CellCheck, width: int) -> str:
-    """Return tables of three hosts each, the findings with their next steps, and the answer."""
+    """Return tables of three hosts each, the findings with their next steps, and the conclusion."""
     hosts = check.hosts
-    groups = [hosts[start : start + _HOSTS_BESIDE] for start in range(0, len(hosts), _HOSTS_BESIDE)]
+    groups = [hosts[start : start + _HOSTS_PER_TABLE] for start in range(0, len(hosts), _HOSTS_PER_TABLE)]
     tables = [_table(group, width) for group in groups]
     steps = [line for number, one in enumerate(check.findings, 1) for line in _step(number, one, width)]
     parts = [*tables, *(["\n".join(["Next steps", *steps])] if steps else []), _answer(check)]
@@ -50,7 +50,7 @@ def _table(hosts: Sequence[CheckedHost], width: int) -> str:
 
 
 def _row(title: str, cells: Sequence[str], column: int) -> list[str]:
-    """Return the lines of a row: a text that is too long for its column goes on below."""
+    """Return the lines of a row; texts too long for their column are wrapped."""
     wrapped = [textwrap.wrap(cell, column, break_on_hyphens=False) or [""] for cell in cells]
     lines = []
     for at in range(max(map(len, wrapped))):
@@ -66,7 +66,7 @@ def _shown(checked: CheckedHost, shown: Callable[[CheckedHost, ReachedHost], str
 
 def _reached(_: CheckedHost, answer: ReachedHost) -> str:
     facts = answer.facts
-    where = "this machine" if facts.is_here else facts.address or "its address is not known"
+    where = "this machine" if facts.is_here else facts.address or "unknown address"
     return f"{facts.user}@{facts.host_name}, {where}"
 
 
@@ -84,9 +84,9 @@ def _clock(_: CheckedHost, answer: ReachedHost) -> str:
     return f"{sign}{numbers.short_duration(offset)} ±{numbers.SPACE}{numbers.short_duration(error)}"
 
 
-def _clock_is_kept(_: CheckedHost, answer: ReachedHost) -> str:
-    kept = answer.facts.is_synchronised
-    return f"unknown: {kept.reason}" if isinstance(kept, Unknown) else "yes" if kept else "no"
+def _clock_is_synchronised(_: CheckedHost, answer: ReachedHost) -> str:
+    found = answer.facts.is_synchronised
+    return f"unknown: {found.reason}" if isinstance(found, Unknown) else "yes" if found else "no"
 
 
 def _cpus(checked: CheckedHost, answer: ReachedHost) -> str:
@@ -162,17 +162,17 @@ def _per_second(rate: float) -> str:
 _ROWS: tuple[tuple[str, Callable[[CheckedHost, ReachedHost], str]], ...] = (
     ("reached as", _reached),
     ("round trip, by ssh", _round_trip),
-    ("clock against ours", _clock),
-    ("clock is kept", _clock_is_kept),
+    ("clock offset", _clock),
+    ("clock synchronised", _clock_is_synchronised),
     ("CPUs", _cpus),
     ("memory", _memory),
     ("kernel", _kernel),
     ("Python", _python),
-    ("root's rights", _rights),
+    ("root privileges", _rights),
     ("free disk", _room),
     ("PostgreSQL", _postgresql),
     ("pgdyno", _pgdyno),
-    ("wake-up of a CPU", _wake_up),
+    ("CPU wake-up", _wake_up),
     ("round trip to server", _network(lambda probe: numbers.short_duration(probe.round_trip_s))),
     ("sends to server", _network(lambda probe: _per_second(probe.to_server_bytes_per_s))),
     ("receives from server", _network(lambda probe: _per_second(probe.from_server_bytes_per_s))),

@@ -1,4 +1,4 @@
-"""A program on another host, with lines of bounded length to and from it, and a time limit."""
+"""Exchange lines of bounded length with a program on another host, within a time limit."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pgdyno.base import numbers
 from pgdyno.base.errors import RemoteHostError
 from pgdyno.host.child_command import child_command
 
-_MOST_LINE_BYTES = 256 << 10  # the longest answer has 600 times of wake-ups, 12 kB
-_MOST_WORDS_BYTES = 8 << 10  # of ssh's words, the last: a changed host key takes 1 kB, a banner comes before
+_MOST_LINE_BYTES = 256 << 10  # the longest answer has 600 wake-up times, 12 kB
+_MOST_WORDS_BYTES = 8 << 10  # the end of ssh's messages; that of a changed host key is 1 kB, after a banner
 _READ_BYTES = 64 << 10
 _ENDING_S, _POLL_S = 2.0, 0.005
 
 
 class Channel:
-    """A program, by its pipes. It is given up when it is silent until ``ends_s``, on the monotonic clock."""
+    """A program, through its pipes. Reading fails at ``ends_s``, on the monotonic clock."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         """Take over the pipes of a program."""
@@ -37,27 +37,27 @@ class Channel:
             self._selector.register(file, selectors.EVENT_READ)
 
     def send(self, text: bytes) -> None:
-        """Send some bytes. The end of a program is seen when its answer is read."""
+        """Send some bytes. If the program has exited, reading its answer reports that."""
         with suppress(BrokenPipeError):
             self._input.write(text)
 
     def line(self) -> bytes:
         """Return the next line, without its end.
 
-        Raises: RemoteHostError if there is none in time, it is too long, or the program has ended.
+        Raises: RemoteHostError if none arrives in time, it is too long, or the program has exited.
         """
         while (end := self._line.find(b"\n")) < 0:
             if len(self._line) > _MOST_LINE_BYTES:
-                raise self._error(f"it answers with a line of more than {numbers.size(_MOST_LINE_BYTES)}")
+                raise self._error(f"its answer has a line of more than {numbers.size(_MOST_LINE_BYTES)}")
             self._read()
         line = bytes(self._line[:end])
         del self._line[: end + 1]
         return line
 
     def parts(self) -> Iterator[tuple[bool, bytes]]:
-        """Yield all that it says from now on as it comes, each part with whether it is of its errors.
+        """Yield (is from stderr, bytes) for all output from now on, as it arrives, without a time limit.
 
-        There is no limit of time. Whoever is interrupted may ask again, and goes on.
+        After an interruption, a new call continues.
         """
         if self._line:
             yield False, bytes(self._line)
@@ -70,12 +70,12 @@ class Channel:
                     self._selector.unregister(key.fileobj)
 
     def status(self) -> int | None:
-        """Wait a moment for the program's end, and return its status.
+        """Wait briefly for the program's exit, and return its status; None if it still runs.
 
-        Its number is not given back yet: the programs that it has started are ended by it.
+        The process is not reaped: ``stop`` needs its ID as the process group of the programs it started.
         """
         ends_s = time.monotonic() + _ENDING_S
-        with suppress(ChildProcessError):  # it was stopped meanwhile
+        with suppress(ChildProcessError):  # reaped by stop()
             while time.monotonic() < ends_s:
                 ended = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
                 if ended is not None:
@@ -84,30 +84,30 @@ class Channel:
         return None
 
     def finish(self) -> None:
-        """Let the program end with its input."""
+        """Close the program's input, and wait briefly for its exit."""
         self._input.close()
         self.status()
 
     def stop(self) -> None:
-        """End the program, with those by which ssh reaches a host. A thread that waits for a line is told."""
+        """Kill the program's process group, with any ssh to jump hosts; a waiting ``line`` call fails."""
         if self._process.returncode is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def close(self) -> None:
-        """Give the pipes back. Nobody may wait for a line any more."""
+        """Close the pipes. No thread may be waiting for a line."""
         self._selector.close()
         for file in (self._input, self._output, self._errors):
             file.close()
 
     def _read(self) -> None:
-        """Wait for some bytes of the program's output, or of ssh's words."""
+        """Wait for some bytes of the program's output or of ssh's messages."""
         if not self._selector.get_map():
             raise self._ended()
         left_s = self.ends_s - time.monotonic()
         ready = self._selector.select(left_s) if left_s > 0 else []
         if not ready:
-            raise self._ended() if self._is_over else self._error("it does not answer in time")
+            raise self._ended() if self._is_over else self._error("it does not respond in time")
         for key, _ in ready:
             part = os.read(key.fd, _READ_BYTES)
             if not part:
@@ -119,7 +119,7 @@ class Channel:
         self._see_end()
 
     def _see_end(self) -> None:
-        """After the end of the output wait a moment for ssh's last words."""
+        """Wait briefly for ssh's last messages after the end of the output."""
         waited = self._selector.get_map()
         if not waited:
             raise self._ended()
@@ -128,7 +128,7 @@ class Channel:
 
     def _ended(self) -> RemoteHostError:
         status = self.status()
-        return self._error("ssh does not end" if status is None else f"ssh ended with status {status}")
+        return self._error("ssh does not exit" if status is None else f"ssh exited with status {status}")
 
     def _error(self, message: str) -> RemoteHostError:
         words = self._words.decode(errors="replace").replace("\r\n", "\n").strip()
@@ -143,13 +143,13 @@ def _pipe(file: IO[bytes] | None) -> IO[bytes]:
 
 @contextmanager
 def opened_channel(argv: Sequence[str], environment: Mapping[str, str]) -> Iterator[Channel]:
-    """Start a program in a session of its own, without a terminal, and end it afterwards.
+    """Start a program in a new session, without a terminal, and kill it at the end.
 
-    Raises: RemoteHostError if there is no such program here.
+    Raises: RemoteHostError if the program is not installed here.
     """
     if shutil.which(argv[0], path=environment.get("PATH")) is None:
         raise RemoteHostError(
-            f'there is no program "{argv[0]}" on this machine', hint="install it: openssh-client"
+            f'program "{argv[0]}" not found on this machine', hint="install it: openssh-client"
         )
     process = subprocess.Popen(
         child_command(os.getpid(), argv),

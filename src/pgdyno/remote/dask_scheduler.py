@@ -1,12 +1,12 @@
-"""Dask's scheduler: the addresses at which it may be, and a task for each machine.
+"""Dask's scheduler: its permitted addresses, and one task per machine.
 
-Dask sends pickled Python objects. So whoever reaches a scheduler runs programs on all of its workers, and a
-worker's answer runs here: all of them are trusted, and nobody else may reach them. That holds within one
-machine, and where TLS asks both sides for a certificate.
+Dask sends pickled Python objects. Anyone with access to a scheduler can run programs on all of its workers,
+and a worker's answer can run code here. So scheduler and workers are trusted, and others must not be able to
+connect to them: this holds on a loopback address, and with TLS with certificates on both sides.
 
-A worker has a resource called like its machine (``dask worker --resources db1=1``), and a task takes all of
-it: it waits for that machine alone, and measures nothing beside another one. Dask makes a task again whose
-worker was lost, or that failed (``retries``, ``distributed.scheduler.allowed-failures``).
+A worker has a resource named like its machine (``dask worker --resources db1=1``). A task takes the whole
+resource, so it runs only on that machine, one at a time. Dask repeats a task if its worker is lost or the
+task fails (``retries``, ``distributed.scheduler.allowed-failures``).
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from pgdyno.model.experiments.fleet import MachineOrder
 
 _GUIDE = "docs/guides/fleets.md"
 _CONNECT_S = 15.0  # arbitrary
-_SILENT_S = 60.0  # arbitrary: a scheduler that is busy for a while is not gone
+_SILENT_S = 60.0  # arbitrary: longer than a live scheduler is busy
 _RETRIES = 2
-_WORKING = ("running", "paused")  # a worker that ends waits for its task
+_WORKING = ("running", "paused")  # a closing worker waits for its task
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})", re.ASCII)
 TlsFiles: TypeAlias = "tuple[Path, Path, Path]"
-"""The authority's certificate, our own, and its key, in PEM format."""
+"""The certificate authority's certificate, the client certificate and its key, as PEM files."""
 
 
 class DaskScheduler:
-    """A client of a scheduler, with the tasks that it was given."""
+    """A client of a scheduler, with its submitted tasks."""
 
     def __init__(self, address: str, client: Any) -> None:
-        """Take a client that is connected."""
+        """Take a connected client."""
         self._address, self._client = address, client
         self._tasks: dict[str, Any] = {}
 
     def give(self, machine: str, make: Callable[[MachineOrder], bytes], order: MachineOrder) -> None:
-        """Have a machine's worker make an answer, whenever there is one."""
+        """Submit a task for a machine's worker; it waits until there is such a worker."""
         key = f"{machine}-{secrets.token_hex(8)}"
         self._tasks[machine] = self._client.submit(
             make, order, key=key, pure=False, retries=_RETRIES, resources={machine: 1}
         )
 
     def answers(self) -> Iterator[tuple[str, object]]:
-        """Yield the machines that have answered, or have failed, and their answer or error.
+        """Yield (machine, answer or error) for each finished task.
 
-        Raises: RemoteHostError if the connection is lost: the scheduler forgets what it was asked for by it.
+        Raises: RemoteHostError if the connection is lost: the scheduler then drops this client's tasks.
         """
         for machine, task in [*self._tasks.items()]:
             if task.status in {"cancelled", "lost"}:
@@ -66,13 +66,13 @@ class DaskScheduler:
                 yield machine, answer
 
     def measuring(self) -> set[str]:
-        """Return the machines whose workers have their task.
+        """Return the machines with a worker that runs their task.
 
         Raises: RemoteHostError if the connection is lost.
         """
         with self._connected():
-            ask = self._client.scheduler.processing
-            of_workers = self._client.sync(ask, workers=None, callback_timeout=_SILENT_S)
+            query = self._client.scheduler.processing
+            of_workers = self._client.sync(query, workers=None, callback_timeout=_SILENT_S)
         given = {key for keys in of_workers.values() for key in keys}
         return {machine for machine, task in self._tasks.items() if task.key in given}
 
@@ -80,33 +80,33 @@ class DaskScheduler:
     def _connected(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, CancelledError, RuntimeError) as error:  # RuntimeError: Dask has given it up
+        except (OSError, CancelledError, RuntimeError) as error:  # RuntimeError: Dask closed the connection
             raise self._lost() from error
 
     def _lost(self) -> RemoteHostError:
         return RemoteHostError(
-            f"the connection to the Dask scheduler at {self._address} is lost",
-            detail="the answers that came before are kept",
-            hint="see whether it runs, and start the same command again",
+            f"lost the connection to the Dask scheduler at {self._address}",
+            detail="answers received earlier are kept",
+            hint="check that it is running, and repeat the command",
         )
 
 
 @contextmanager
 def dask_scheduler(address: str, tls: TlsFiles | None) -> Iterator[DaskScheduler]:
-    """Connect to a scheduler. At the end it is told to drop the tasks that are not done.
+    """Connect to a scheduler; at the end, cancel unfinished tasks.
 
-    Raises: UsageError for what is no address, and without Dask; RefusedError for one that the network
-    reaches; RemoteHostError if no scheduler answers there.
+    Raises: UsageError for an invalid address, or without Dask; RefusedError for an address open to the
+    network without TLS; RemoteHostError if no scheduler responds.
     """
     _require_address(address, tls)
     try:
         from distributed import Client, Security
     except ImportError:
         raise UsageError(
-            "workers on other machines take the package distributed, which is not installed",
+            "workers on other machines require the package distributed, which is not installed",
             hint="pip install 'pgdyno[fleet]', here and on the machines",
         ) from None
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what is lost is said by us
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # lost connections are reported below
     try:
         files = zip(("tls_ca_file", "tls_client_cert", "tls_client_key"), tls or (), strict=False)
         security = Security(**{name: str(path) for name, path in files})
@@ -115,7 +115,7 @@ def dask_scheduler(address: str, tls: TlsFiles | None) -> Iterator[DaskScheduler
         raise RemoteHostError(
             f"could not connect to a Dask scheduler at {address}",
             detail=str(error).split("\n")[0],
-            hint=f"{_GUIDE} has the commands that start one",
+            hint=f"{_GUIDE} has the commands to start one",
         ) from error
     scheduler = DaskScheduler(address, client)
     try:
@@ -127,18 +127,18 @@ def dask_scheduler(address: str, tls: TlsFiles | None) -> Iterator[DaskScheduler
 
 
 def task_is_wanted() -> Callable[[], bool]:
-    """Return whether the scheduler still waits for the task that this thread makes.
+    """Return a function that returns whether the scheduler still waits for this thread's task.
 
-    Raises: RefusedError where its worker may not work: as root, or where the network reaches it without TLS.
+    Raises: RefusedError if the worker runs as root, or is open to the network without TLS.
     """
     from distributed import get_worker
 
     worker = get_worker()
     if os.geteuid() == 0:
         raise RefusedError(
-            "the worker runs as root, which it may not",
-            detail="who reaches its scheduler runs programs as its user",
-            hint=f"start it as {NAME}, which pgdyno setup --account makes: {_GUIDE}",
+            "the worker must not run as root",
+            detail="anyone with access to its scheduler can run programs as its user",
+            hint=f"start it as {NAME}, created by pgdyno setup --account: {_GUIDE}",
         )
     _require_closed("the worker", worker.listen_address, worker.nanny)
     task = worker.state.tasks[worker.get_current_task()]
@@ -149,32 +149,32 @@ def _require_address(address: str, tls: TlsFiles | None) -> None:
     found = _ADDRESS.fullmatch(address)
     if found is None:
         raise UsageError(
-            f'"{address}" is no address of a Dask scheduler',
-            hint="write tcp://127.0.0.1:PORT for one of this machine, tls://HOST:PORT for another one",
+            f'"{address}" is not an address of a Dask scheduler',
+            hint="write tcp://127.0.0.1:PORT for this machine, tls://HOST:PORT for another machine",
         )
     if (found[1] == "tls") is (tls is None):
         raise UsageError(
-            f"{address} {'takes' if tls is None else 'does not take'} certificates",
-            hint="tls://… goes with --tls CA CERT KEY, since both sides show a certificate; tcp://… without",
+            f"{address} {'requires' if tls is None else 'does not accept'} certificates",
+            hint="use --tls CA CERT KEY with tls://…, where both sides show a certificate; not with tcp://…",
         )
     if found[1] == "tcp" and not _is_loopback(found[2]):
         raise RefusedError(
-            f"{address} is refused: who reaches it could run programs on all workers, and here",
-            detail="Dask sends Python objects, and asks nobody who he is without TLS",
+            f"{address} is refused: anyone with access to it could run programs on all workers, and here",
+            detail="Dask sends Python objects, and without TLS it does not authenticate clients",
             hint=f"use TLS (tls://{found[2]}:{found[3]} with --tls CA CERT KEY), or a tunnel: "
             f"ssh -N -L {found[3]}:127.0.0.1:{found[3]} {found[2]}, and tcp://127.0.0.1:{found[3]}",
         )
 
 
 def _require_closed(server: str, *addresses: str | None) -> None:
-    """Raise RefusedError for a scheduler or worker that the network reaches without TLS."""
+    """Raise RefusedError for a scheduler or worker that is open to the network without TLS."""
     for address in filter(None, addresses):
-        found = _ADDRESS.fullmatch(address)  # of a wildcard it is tcp://:PORT as well
+        found = _ADDRESS.fullmatch(address)  # no match for a wildcard, which may be tcp://:PORT
         if not address.startswith("tls://") and (found is None or not _is_loopback(found[2])):
             raise RefusedError(
-                f"{server} listens to the network without TLS: {address}",
-                detail="who reaches it runs programs there, on all workers, and here",
-                hint=f"let it listen on 127.0.0.1 alone, or use TLS: {_GUIDE} has the commands",
+                f"{server} listens on the network without TLS: {address}",
+                detail="anyone with access to it can run programs there, on all workers, and here",
+                hint=f"make it listen only on 127.0.0.1, or use TLS: {_GUIDE} has the commands",
             )
 
 

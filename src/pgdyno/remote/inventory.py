@@ -1,7 +1,7 @@
-"""Ansible inventories, read by ``ansible-inventory``: the hosts of a cell as hosts.toml would have them.
+"""Read Ansible inventories with ``ansible-inventory``, and convert a cell's hosts to the form of hosts.toml.
 
-Of the variables those count that decide how ssh reaches a host. Templates, encrypted values and passwords are
-refused for a host of the cell; other hosts are not looked at.
+Only variables that determine how ssh reaches a host are used. Templates, encrypted values and passwords are
+refused for a cell's hosts; other hosts are ignored.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pgdyno.base.errors import HostsFileError
 from pgdyno.host.child_command import family_command
 
-_LIMIT_S = 60  # an inventory of a cloud asks its interface
-_MOST_MISTAKES = 8  # listed at once: more do not help
+_LIMIT_S = 60  # a cloud's inventory queries its API
+_MOST_MISTAKES = 8  # listed at once
 _GUIDE = "docs/guides/two-machines.md"
 _PROGRAM = "ansible-inventory"
 _ENVIRONMENT = {
-    "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",  # otherwise it has no hosts, and a warning
+    "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",  # by default: no hosts, and a warning
     "ANSIBLE_LOCALHOST_WARNING": "0",
     "ANSIBLE_NOCOLOR": "1",
     "LC_ALL": "C.UTF-8",
 }
-_OTHER_VARIABLES = "ANSIBLE_"  # of the caller's: some name places of plugins, which are code
+_OTHER_VARIABLES = "ANSIBLE_"  # the caller's are removed: some name directories of plugins, which are code
 _ROLES = ("server", "load")
 _KEYS = {
     "ansible_private_key_file": "key",
@@ -53,19 +53,19 @@ _READ = {
 _REFUSED = {
     **dict.fromkeys(
         ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password"),
-        "ssh is given no password: use a key",
+        "passwords are not supported: use a key",
     ),
     **dict.fromkeys(
         ("ansible_ssh_host", "ansible_ssh_user", "ansible_ssh_port"),
-        "an old name: leave out ssh_",
+        "an obsolete name: leave out ssh_",
     ),
     **dict.fromkeys(
         ("ansible_ssh_args", "ansible_ssh_extra_args", "ansible_ssh_executable"),
-        "not followed: write a Host of your ~/.ssh/config instead",
+        "not supported: use a Host entry in your ~/.ssh/config instead",
     ),
     **dict.fromkeys(
         ("ansible_private_key", "ansible_ssh_private_key"),
-        "not followed: name the key's file, with ansible_ssh_private_key_file",
+        "not supported: name the key's file with ansible_ssh_private_key_file",
     ),
 }
 
@@ -83,13 +83,13 @@ _GROUPS = TypeAdapter(dict[str, _Group])
 
 
 def read_inventory(path: Path) -> dict[str, object]:
-    """Return the hosts that have a role, as a document of hosts.toml's form.
+    """Return the hosts with a role, as a document in the form of hosts.toml.
 
-    An inventory that is a program is executed. Ansible has no configuration but its defaults, and a home of
-    its own for this run: no plugins, collections or vault passwords of the caller's.
+    An inventory that is a program is executed. Ansible runs with its default configuration and a temporary
+    home directory: without the caller's plugins, collections and vault passwords.
 
-    Raises: HostsFileError if Ansible is not installed or does not read the file, or hosts are not reached by
-    ssh alone.
+    Raises: HostsFileError if Ansible is not installed or cannot read the file, or if hosts need more than
+    plain ssh.
     """
     text = _list(path)
     try:
@@ -100,9 +100,9 @@ def read_inventory(path: Path) -> dict[str, object]:
 
 
 def cell_document(path: Path, listed: object) -> dict[str, object]:
-    """Return the hosts of a cell in the output of ``ansible-inventory --list``.
+    """Return the hosts of a cell from the output of ``ansible-inventory --list``.
 
-    Raises: HostsFileError for another form, or listing the variables that are not followed.
+    Raises: HostsFileError for an invalid form, or listing unsupported variables.
     """
     try:
         found = TypeAdapter(dict[str, Any]).validate_python(listed)
@@ -126,19 +126,18 @@ def cell_document(path: Path, listed: object) -> dict[str, object]:
         hosts[host] = {"role": role, **_ways(host, own)}
     if mistakes:
         raise HostsFileError(
-            f'"{path}" has hosts that cannot be reached as it says',
+            f'"{path}" has hosts with unsupported variables',
             detail="; ".join(mistakes[:_MOST_MISTAKES]),
-            hint=f"{_GUIDE} has the variables that are followed; hosts.toml does without",
+            hint=f"{_GUIDE} lists the supported variables; hosts.toml needs none",
         )
     return {"hosts": hosts}
 
 
 def _list(path: Path) -> str:
-    """Return the output of ``ansible-inventory --list``."""
     program = shutil.which(_PROGRAM)
     if program is None:
         raise HostsFileError(
-            f'"{path}" is an inventory of Ansible, and {_PROGRAM} is not installed',
+            f'"{path}" is an Ansible inventory, and {_PROGRAM} is not installed',
             hint=f"install ansible-core, or describe the cell in hosts.toml ({_GUIDE})",
         )
     argv = [str(Path(program).absolute()), "--inventory", str(path.absolute()), "--list"]
@@ -154,7 +153,7 @@ def _list(path: Path) -> str:
 
 
 def _output(path: Path, argv: list[str], directory: Path, environment: Mapping[str, str]) -> str:
-    """Return the output of a program, which ends with all that it has started."""
+    """Return the output of a program; if interrupted, also terminate all processes it started."""
     with subprocess.Popen(
         family_command(os.getpid(), argv),
         cwd=directory,
@@ -172,7 +171,7 @@ def _output(path: Path, argv: list[str], directory: Path, environment: Mapping[s
             raise HostsFileError(f'{_PROGRAM} did not list "{path}" within {_LIMIT_S:g} s') from error
         finally:
             if process.poll() is None:
-                process.terminate()  # its shell ends the others
+                process.terminate()  # its wrapper shell ends the others
     if process.returncode != 0:
         last = " ".join(complaints.split())[-1000:]
         raise HostsFileError(f'{_PROGRAM} could not read "{path}"', detail=last or None)
@@ -180,7 +179,7 @@ def _output(path: Path, argv: list[str], directory: Path, environment: Mapping[s
 
 
 def _members(groups: Mapping[str, _Group], group: str) -> set[str]:
-    """Return the hosts of a group and of the groups below it."""
+    """Return the hosts of a group and of its descendants."""
     hosts, seen, left = set[str](), set[str](), {group}
     while left:
         seen |= left
@@ -195,13 +194,13 @@ def _mistakes(variables: Mapping[str, object]) -> Iterator[str]:
         if name in _REFUSED:
             yield f"{name}: {_REFUSED[name]}"
         elif name in _READ and not _is_plain(value):
-            yield f"{name}: a plain text is wanted; templates and encrypted values are not worked out here"
+            yield f"{name}: must be plain text; templates and encrypted values are not supported here"
     connection = variables.get("ansible_connection", "ssh")
     if _is_plain(connection) and str(connection).removeprefix("ansible.builtin.") not in {"ssh", "smart"}:
-        yield "ansible_connection: hosts of a cell are reached by ssh"
+        yield "ansible_connection: hosts of a cell must use ssh"
     arguments = variables.get("ansible_ssh_common_args", "")
     if arguments and _is_plain(arguments) and _jump(str(arguments)) is None:
-        yield "ansible_ssh_common_args: only ProxyJump is followed (-o ProxyJump=HOST, -J HOST)"
+        yield "ansible_ssh_common_args: only ProxyJump is supported (-o ProxyJump=HOST, -J HOST)"
 
 
 def _is_plain(value: object) -> bool:
@@ -209,7 +208,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _ways(name: str, variables: Mapping[str, object]) -> dict[str, object]:
-    """Return the keys of hosts.toml for the way to a host and its use."""
+    """Return the keys of hosts.toml for reaching a host and for its use."""
     host = str(variables.get("ansible_host", name))
     user = f"{variables['ansible_user']}@" if "ansible_user" in variables else ""
     if "ansible_port" in variables:
@@ -223,7 +222,7 @@ def _ways(name: str, variables: Mapping[str, object]) -> dict[str, object]:
 
 
 def _jump(arguments: str) -> str | None:
-    """Return the jump hosts in arguments of ssh; None if these have anything else."""
+    """Return the jump hosts in ssh's arguments; None if there are any other arguments."""
     try:
         words = shlex.split(arguments)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The load generator on another host: sent with each run through ssh, and gone afterwards."""
+"""Run the load generator on another host: it is sent through ssh for each run, and removed afterwards."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ __all__ = [
     "driver_sending",
     "driver_version",
     "new_owner",
-    "said_version",
+    "sent_version",
 ]
 
 LOAD_MODULES = ("_load_program",)
-DOES_NOT_RUN = f"{PROGRAM} {NOT_RUN}"  # the host's last words then; the system's follow
+DOES_NOT_RUN = f"{PROGRAM} {NOT_RUN}"  # starts the remote program's last message; the system's error follows
 
 
 @dataclass(frozen=True)
 class DriverSending:
-    """The start of a driver on another host: a command here, and the bytes that it is given first.
+    """How to start a driver on another host: a local command, and the first bytes of its input.
 
-    It says ``greeting`` on a line of its own when everything has arrived; what follows is the driver's.
+    It prints ``greeting`` on a line when everything has arrived; all further output is the driver's.
     """
 
     argv: Sequence[str]
     environment: Mapping[str, str] = field(repr=False)
-    first: bytes = field(repr=False)  # with a password
+    first: bytes = field(repr=False)  # contains a password
     greeting: str
 
 
@@ -55,9 +55,9 @@ def driver_sending(
     lifetime_s: float,
     owner: str,
 ) -> DriverSending:
-    """Return how to start the driver on a host, by its command here; it lives for so long at most.
+    """Return how to start the driver on a host. ``command`` is its local command line.
 
-    Its processes and its directory there have the owner in their names.
+    It runs for ``lifetime_s`` at most. The names of its processes and its directory contain ``owner``.
     """
     load, greeting = program_text(LOAD_MODULES), f"{owner}-{secrets.token_hex(16)}"
     argv = ssh_command(host, ssh_config, start_command(load, greeting, lifetime_s), is_alone=True)
@@ -74,51 +74,51 @@ def driver_sending(
 
 
 def new_owner() -> str:
-    """Return a name for the loads of one experiment on one host, which nobody else has."""
+    """Return a unique name for the loads of one experiment on one host."""
     return f"pgdyno-load-{secrets.token_hex(16)}"
 
 
 def driver_version(program: Path, host: CellHost, ssh_config: Path | None, limit_s: float, owner: str) -> str:
-    """Send the driver to a host, and let it say its version. Raises: RemoteHostError with its words."""
+    """Send the driver to a host; return the version it prints. Raises: RemoteHostError with its output."""
     sending = driver_sending(host, ssh_config, [str(program), "--version"], {}, limit_s, owner)
-    return said_version(sending, program.name, limit_s)
+    return sent_version(sending, program.name, limit_s)
 
 
-def said_version(sending: DriverSending, name: str, limit_s: float) -> str:
-    """Send a program that says its version, and is gone then. Raises: RemoteHostError with its words."""
+def sent_version(sending: DriverSending, name: str, limit_s: float) -> str:
+    """Send a program that prints its version and exits. Raises: RemoteHostError with its output."""
     with opened_channel(sending.argv, sending.environment) as channel:
         channel.ends_s = time.monotonic() + limit_s
-        watchdog = threading.Timer(limit_s, channel.stop)  # sending has no limit of its own
+        watchdog = threading.Timer(limit_s, channel.stop)  # channel.send has no time limit
         watchdog.start()
         try:
             channel.send(sending.first)
             if not await_greeting(channel.line, sending.greeting):
-                raise RemoteHostError(f"it says other things than {name} would")
-            said = _version(channel, name)
-            channel.finish()  # it has to be gone when the first load comes
-            return said
+                raise RemoteHostError(f"unexpected output instead of {name}'s")
+            version = _version(channel, name)
+            channel.finish()  # it must have exited before the first load starts
+            return version
         finally:
             watchdog.cancel()
             watchdog.join()
 
 
 def _version(channel: Channel, name: str) -> str:
-    """Return a program's version. Raises: RemoteHostError with a hint: ssh has done its part."""
+    """Return a program's version. Raises: RemoteHostError, with a hint that does not concern ssh."""
     try:
-        said = channel.line()
+        line = channel.line()
     except RemoteHostError as error:
         raise RemoteHostError(
-            f"{name} does not say its version there",
+            f"{name} does not print its version there",
             detail=error.detail or error.message,
-            hint="pgdyno cell check looks at that host, and at the network between",
+            hint="pgdyno cell check examines that host and the network",
         ) from error
-    if not said.startswith(name.encode()):
-        raise RemoteHostError(f"{name} says other things there than its version")
-    return said.decode(errors="replace")
+    if not line.startswith(name.encode()):
+        raise RemoteHostError(f"{name} prints something other than its version there")
+    return line.decode(errors="replace")
 
 
 @cache
 def _packed(program: Path) -> tuple[bytes, str]:
-    """Return a program, compressed, and its checksum; it is sent with each load, and stays the same."""
+    """Return a program's compressed bytes and their checksum; cached, since it is sent for each load."""
     packed = zlib.compress(program.read_bytes(), 1)
     return packed, hashlib.sha256(packed).hexdigest()

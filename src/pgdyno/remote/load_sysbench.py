@@ -1,4 +1,4 @@
-"""A load host's own sysbench: conducted by a program that is sent through ssh, and gone afterwards."""
+"""Run a load host's own sysbench, controlled by a program that is sent through ssh and removed afterwards."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pgdyno.base.errors import RemoteHostError
 from pgdyno.model.cells.cell import CellHost
 from pgdyno.remote._load_program import NOT_RUN
 from pgdyno.remote._sysbench_program import NOT_INSTALLED, SYSBENCH
-from pgdyno.remote.load_driver import LOAD_MODULES, DriverSending, said_version
+from pgdyno.remote.load_driver import LOAD_MODULES, DriverSending, sent_version
 from pgdyno.remote.sent_program import program_text, start_command
 from pgdyno.remote.ssh import ssh_command, ssh_environment
 
 __all__ = ["NOT_INSTALLED", "SYSBENCH_DOES_NOT_RUN", "sysbench_sending", "sysbench_version"]
 
 SYSBENCH_MODULES = (*LOAD_MODULES, "_own_programs", "_sysbench_program")
-SYSBENCH_DOES_NOT_RUN = f"{SYSBENCH} {NOT_RUN}"  # the host's last words then; the system's follow
-_VERSION = re.compile(rf"{SYSBENCH} [0-9][0-9A-Za-z.+~-]{{0,39}}", re.ASCII)  # it stands in notes
+SYSBENCH_DOES_NOT_RUN = f"{SYSBENCH} {NOT_RUN}"  # starts the remote program's last message
+_VERSION = re.compile(rf"{SYSBENCH} [0-9][0-9A-Za-z.+~-]{{0,39}}", re.ASCII)  # it is shown in notes
 
 
 def sysbench_sending(
@@ -31,23 +31,23 @@ def sysbench_sending(
     lifetime_s: float,
     owner: str,
 ) -> DriverSending:
-    """Return how to let a host's sysbench run, with ``wrapper`` as the script around its own.
+    """Return how to run a host's sysbench; the script ``wrapper`` wraps sysbench's own script.
 
-    The rest is as ``driver_sending`` has it.
+    The other parameters are those of ``driver_sending``.
     """
     header = {"wrapper": wrapper, "environment": dict(environment)}
     return _sending(host, ssh_config, header, lifetime_s, owner)
 
 
 def sysbench_version(host: CellHost, ssh_config: Path | None, limit_s: float, owner: str) -> str:
-    """Return the name and version that a host's sysbench says, without any remarks.
+    """Return the name and version that a host's sysbench prints, without any suffix.
 
-    Raises: RemoteHostError with its words, or for other words than a version.
+    Raises: RemoteHostError with its output, or for output other than a version.
     """
     sending = _sending(host, ssh_config, {"says_version": True}, limit_s, owner)
-    found = _VERSION.match(said_version(sending, SYSBENCH, limit_s))
+    found = _VERSION.match(sent_version(sending, SYSBENCH, limit_s))
     if found is None:
-        raise RemoteHostError(f"{SYSBENCH} says other things there than its version")
+        raise RemoteHostError(f"{SYSBENCH} prints something other than its version there")
     return found[0]
 
 

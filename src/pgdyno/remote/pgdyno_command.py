@@ -1,4 +1,4 @@
-"""pgdyno as a program of its own; a worker that starts it keeps off the CPUs of the servers under test."""
+"""Run pgdyno as a subprocess; a worker that starts it stays off the CPUs of the servers under test."""
 
 from __future__ import annotations
 
@@ -14,53 +14,54 @@ from pgdyno.base import numbers
 from pgdyno.base.errors import LockHeldError, MeasurementError
 from pgdyno.host.child_command import child_command
 
-_ENDING_S = 60.0  # arbitrary: after SIGTERM pgdyno stops servers and gives back what it changed
+_ENDING_S = 60.0  # arbitrary: after SIGTERM, pgdyno stops servers and restores what it changed
 _LOOK_S = 1.0  # arbitrary
-_WORDS_CHARACTERS = 1000  # of what it says at its end
+_WORDS_CHARACTERS = 1000  # of the end of its output
 
 
 @cache
 def allowed_cpus() -> frozenset[int]:
-    """Return the CPUs that this process had before it was moved to some of them."""
+    """Return the CPUs that this process may use; cached before ``run_pgdyno`` restricts them."""
     return frozenset(os.sched_getaffinity(os.getpid()))
 
 
 def run_pgdyno(
     words: Sequence[str], limit_s: float, is_wanted: Callable[[], bool], *, worker_cpus: Collection[int]
 ) -> str:
-    """Return the output of a command, which may use all CPUs.
+    """Run a pgdyno command and return its output. The command may use all CPUs.
 
-    All threads of this process keep to ``worker_cpus`` meanwhile. The kernel ends the command if this process
-    is killed; it is interrupted as well when it is not ``is_wanted`` any more.
-    Raises: MeasurementError with its last words if it fails, or takes longer than its limit; LockHeldError
-    if another pgdyno measures on this machine.
+    Meanwhile, all threads of this process are pinned to ``worker_cpus``. The kernel ends the command if this
+    process is killed. The command is interrupted when ``is_wanted`` returns false.
+    Raises: MeasurementError with the end of its output if it fails or exceeds ``limit_s``; LockHeldError if
+    another pgdyno is measuring on this machine.
     """
     everywhere = allowed_cpus()
     for thread in Path("/proc/self/task").iterdir():
         _move(int(thread.name), worker_cpus)
-    _move(0, everywhere)  # this thread, whose CPUs the command inherits
+    _move(0, everywhere)  # this thread; the command inherits its CPUs
     process = start_pgdyno(words)
     _move(0, worker_cpus)
     try:
-        printed, said = (part.decode(errors="replace") for part in _outputs(process, limit_s, is_wanted))
+        output, errors = (part.decode(errors="replace") for part in _outputs(process, limit_s, is_wanted))
     finally:
         _end(process)
-    if process.returncode == LockHeldError.exit_code and f"({LockHeldError.code})" in said:
-        raise LockHeldError("another pgdyno measures on the machine")
+    if process.returncode == LockHeldError.exit_code and f"({LockHeldError.code})" in errors:
+        raise LockHeldError("another pgdyno is measuring on the machine")
     if process.returncode != 0:
         raise MeasurementError(
-            f"the command ended with exit code {process.returncode}",
-            detail=said.strip()[-_WORDS_CHARACTERS:] or "it said nothing",
+            f"the command exited with code {process.returncode}",
+            detail=errors.strip()[-_WORDS_CHARACTERS:] or "it printed no error",
         )
-    return printed
+    return output
 
 
 def start_pgdyno(
     words: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start a command, which the kernel interrupts if this thread ends; with variables besides our own.
+    """Start a pgdyno command, with ``environment`` added to this process's environment.
 
-    Its modules are never those of the working directory (-P), which may be anybody's.
+    The kernel interrupts the command if this thread ends. Modules are never imported from the working
+    directory (-P), which may be untrusted.
     """
     return subprocess.Popen(
         child_command(os.getpid(), [sys.executable, "-P", "-m", "pgdyno", *words], death_signal="TERM"),
@@ -74,25 +75,28 @@ def start_pgdyno(
 def _outputs(
     process: subprocess.Popen[bytes], limit_s: float, is_wanted: Callable[[], bool]
 ) -> tuple[bytes, bytes]:
-    """Return both outputs at the command's end. Raises: MeasurementError if that is not waited for."""
+    """Return (stdout, stderr) of the finished command. Raises: MeasurementError at a limit, or if unwanted.
+
+    ``is_wanted`` is checked every second.
+    """
     ends_s = time.monotonic() + limit_s
     while True:
         try:
             return process.communicate(timeout=_LOOK_S)
         except subprocess.TimeoutExpired:
             if not is_wanted():
-                raise MeasurementError("nobody waits for the command any more") from None
+                raise MeasurementError("the command was cancelled: its result is no longer wanted") from None
             if time.monotonic() > ends_s:
                 raise MeasurementError(
                     f"the command did not end within {numbers.duration(limit_s)}",
-                    hint="set limit in fleet.toml to more than it takes",
+                    hint="increase limit in fleet.toml",
                 ) from None
 
 
 def _move(thread: int, cpus: Collection[int]) -> None:
     try:
         os.sched_setaffinity(thread, cpus)
-    except ProcessLookupError:  # it has ended meanwhile
+    except ProcessLookupError:  # the thread has exited
         return
 
 

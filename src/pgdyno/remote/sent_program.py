@@ -1,4 +1,4 @@
-"""Programs of several files, sent through ssh to a python3 that has none of them."""
+"""Programs of several modules, sent through ssh to a python3 without pgdyno."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ _START = (
     "signal.setitimer(signal.ITIMER_REAL,float(sys.argv[2]));"
     'exec(compile(sys.stdin.buffer.read({}),"pgdyno-runner","exec"))'
 )
-"""The alarm comes first: where the link is cut meanwhile, the rest of the program never comes."""
+"""The alarm is set first: if the connection breaks, the rest of the program never arrives."""
 
 
 def program_text(modules: Sequence[str]) -> bytes:
-    """Return a program that has modules of this package, and runs the last one's ``main``.
+    """Return a program that contains modules of this package, and runs the last one's ``main``.
 
-    A module comes after those that it imports (``from pgdyno.remote.MODULE import``): no package is there.
+    A module must follow those that it imports (``from pgdyno.remote.MODULE import``): the remote host has no
+    such package.
     """
     lines = ["import sys"]
     for module in modules:
@@ -28,5 +29,5 @@ def program_text(modules: Sequence[str]) -> bytes:
 
 
 def start_command(program: bytes, greeting: str, lifetime_s: float) -> list[str]:
-    """Return the command that reads a program from its input and runs it, for so long at most."""
+    """Return the command that reads a program from its input and runs it for ``lifetime_s`` at most."""
     return ["python3", "-I", "-S", "-c", _START.format(len(program)), greeting, f"{lifetime_s:g}"]

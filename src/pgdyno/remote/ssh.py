@@ -1,8 +1,9 @@
-"""Command lines of ssh: the user's own configuration, and nothing that could wait for an answer.
+"""Command lines of ssh: with the user's own configuration, and without prompts.
 
-The host's key is checked whatever the configuration says, unless a master connection of the user's is there:
-it was checked as that was opened. Another ssh reaches a jump host, with the configuration alone: its options
-for keys and masters hold there. Neither has a terminal or a dialogue to ask for a password in.
+The host key is always checked, whatever the configuration contains, except over an existing master connection
+of the user: it was checked when that was opened. Jump hosts are reached by a separate ssh that follows only
+the configuration, including its options for keys and masters. Neither has a terminal or a dialogue to prompt
+for a password.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from pgdyno.model.cells.cell import CellHost
 
 _CONNECT_LIMIT_S = 10
 _SILENCE_S, _SILENCES = 3, 3
-"""A link that is cut is noticed after 9 s: ssh asks the other end whether it is there."""
+"""A broken connection is detected after 9 s by ssh's keepalives."""
 
 _OPTIONS = (
     "BatchMode=yes",
     "StrictHostKeyChecking=yes",
     "NoHostAuthenticationForLocalhost=no",
-    "ControlMaster=no",  # a master of the user's is used, but this ssh becomes none
+    "ControlMaster=no",  # an existing master connection is used, but none is created
     "LogLevel=INFO",
     f"ConnectTimeout={_CONNECT_LIMIT_S}",
     f"ServerAliveInterval={_SILENCE_S}",
@@ -37,19 +38,19 @@ _OPTIONS = (
 )
 
 _DIALOGUES = frozenset({"DISPLAY", "WAYLAND_DISPLAY", "SSH_ASKPASS"})
-"""Variables by which ssh before 8.4, which does not know SSH_ASKPASS_REQUIRE, asks in a window."""
+"""Variables that make ssh before 8.4, which ignores SSH_ASKPASS_REQUIRE, prompt in a window."""
 
 
 _NO_MASTER = "ControlPath=none"
-"""A master asks whether the other end is there as its own configuration says, which is never by default."""
+"""A master connection sends keepalives only by its own configuration; by default it sends none."""
 
 
 def ssh_command(
     host: CellHost, ssh_config: Path | None, command: Sequence[str], *, is_alone: bool = False
 ) -> list[str]:
-    """Return the arguments that run a command on a host, each argument arriving there as it is.
+    """Return the arguments to run a command on a host; the command's arguments arrive there unchanged.
 
-    ``is_alone``: it does not go through a master connection of the user's, so that a cut link is noticed.
+    ``is_alone``: do not use a master connection of the user, so that a broken connection is detected.
     """
     argv = ["ssh", *_reaching(host, ssh_config)]
     for option in (*_OPTIONS, _NO_MASTER) if is_alone else _OPTIONS:
@@ -58,12 +59,12 @@ def ssh_command(
 
 
 def by_hand(host: CellHost, ssh_config: Path | None) -> str:
-    """Return the command that reaches a host by hand, the same way, for a message."""
+    """Return the equivalent interactive ssh command, for messages."""
     return shlex.join(["ssh", *_reaching(host, ssh_config), host.destination])
 
 
 def ssh_environment() -> Mapping[str, str]:
-    """Return the environment of ssh: the user's, English, without a dialogue for passwords."""
+    """Return the environment of ssh: the user's, with English messages and without password dialogues."""
     kept = {name: value for name, value in os.environ.items() if name not in _DIALOGUES}
     return {**kept, "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
 

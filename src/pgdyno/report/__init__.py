@@ -1,1 +1,1 @@
-"""Elements of pages and terminal text. The views of a subject lie with it. Pure."""
+"""Elements of pages and terminal text. Each subject's views are in the subject's directory. Pure."""

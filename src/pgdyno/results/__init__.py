@@ -1,1 +1,1 @@
-"""Pages and bundles of stored experiments."""
+"""Reports, bundles, fleets and machine comparisons of stored experiments."""

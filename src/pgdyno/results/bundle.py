@@ -1,4 +1,4 @@
-"""Export an experiment as a bundle, and verify one. Contents: see ``store/privacy/portable.py``."""
+"""Exports and verifies bundles. ``store/privacy/portable.py`` lists the contents of a bundle."""
 
 from __future__ import annotations
 
@@ -55,28 +55,28 @@ databases were left out.
 {query}Written by pgdyno {version}.
 """
 _QUERY_LINES = """
-The query that was measured is in it as it was given, with its constants and the names of tables and columns:
-in experiment.json (options.query, notes) and in report.html. Only what is named above was left out of it, as
-far as it is recognised there. Read it before you pass the bundle on.
+The bundle contains the measured query verbatim, with its constants and the names of tables and columns: in
+experiment.json (options.query, notes) and in report.html. Only what is listed above was removed from it,
+where it was recognised. Read it before you pass the bundle on.
 
 """
 _PARTS_LINE = """
-It was put together from experiments that have bundles of their own, with their blocks and series: {ids}.
+This experiment combines others, which have their own bundles with blocks and series: {ids}.
 """
 _SIGNATURE_LINE = "SHA256SUMS.sig           signature of SHA256SUMS\n"
 _SIGNED_LINES = f"""\
-Who signed it, by a file of allowed signers (see ssh-keygen(1)), either of:
+Check the signer with a file of allowed signers (see ssh-keygen(1)) and either of:
   pgdyno bundle verify FILE.zip --signers SIGNERS
   ssh-keygen -Y verify -f SIGNERS -I NAME -n {NAMESPACE} -s SHA256SUMS.sig < SHA256SUMS
 """
 _SLICES_LINES = """\
 slices.csv               every turn of every variant
-histograms.csv           what each turn counted, where it was recorded: transactions, and their latencies in
-                         microseconds (HdrHistogram V2, which HdrHistogram's libraries decode and merge)
+histograms.csv           counts of each turn, where recorded: transactions, and their latencies in
+                         microseconds (HdrHistogram V2; HdrHistogram's libraries decode and merge it)
 """
 _STEPS_LINES = """\
 steps.csv                every step: counters, waits, clients, the benchmark's published fields
-intervals.csv            every step over its time: transactions by kind of client
+intervals.csv            every step over time: transactions by kind of client
 """
 
 
@@ -87,9 +87,9 @@ def export_bundle(
     slices_of: SlicesOf | None = None,
     key: Path | None = None,
 ) -> Path:
-    """Write a bundle and return where it is: a zip file in the current directory unless told otherwise.
+    """Write a bundle and return its path: ``destination``, or a zip file in the current directory.
 
-    ``slices_of`` reads the raw series from the store; without it they are left out. ``key`` signs it.
+    ``slices_of`` reads the raw series from the store; without it they are left out. ``key`` signs the bundle.
     Raises: StorageError if it cannot be written or signed.
     """
     name = file_name(experiment.id)
@@ -100,26 +100,26 @@ def export_bundle(
 
 
 def portable_experiment(experiment: Experiment) -> Experiment:
-    """Return the experiment as a bundle has it: nothing identifies people, hosts or their network."""
+    """Return the experiment as stored in a bundle: without data that identify people, hosts or networks."""
     return load_experiment(portable(dump_experiment(experiment)))
 
 
 def part_ids(experiment: Experiment) -> tuple[str, ...]:
-    """Return the experiments that one was put together from, whose blocks and series its bundle lacks."""
+    """Return the ids of the experiments that this one combines. Its bundle lacks their blocks and series."""
     return tuple(part.experiment for part in experiment.parts)
 
 
 def verify_bundle(path: Path, signers: Path | None = None) -> Verification:
-    """Check checksums, signature and schema of a bundle, and whether its experiment holds together.
+    """Check a bundle's checksums, signature and schema, and the consistency of its experiment.
 
-    ``problems`` of what is returned says what is wrong.
-    Raises: StorageError if there is no such file, or it is no bundle at all.
+    ``problems`` of the result lists what is wrong.
+    Raises: StorageError if the file does not exist or is not a bundle.
     """
     found = check_bundle(path, signers)
     if found.experiment is None:
         return found
     problems = (*found.problems, *contradictions(found.experiment))
-    if not problems:  # only what is sound can be held against its slices
+    if not problems:  # only a consistent experiment can be compared with its slices
         slices = read_bundle_slices(path, found, found.experiment)
         series = (((place.workload, place.round, place.block), one) for place, one in slices)
         try:
@@ -132,9 +132,9 @@ def verify_bundle(path: Path, signers: Path | None = None) -> Verification:
 def read_bundle_slices(
     path: Path, found: Verification, experiment: Experiment
 ) -> Iterator[tuple[Place, Slice]]:
-    """Yield the slices of a verified bundle, with their counts; none if it has none.
+    """Yield the slices of a verified bundle, with their counts; nothing if it has no slices.
 
-    Raises: StorageError naming the first line that is wrong.
+    Raises: StorageError naming the first invalid line.
     """
     slices, histograms = (verified_lines(path, found, name) for name in (SLICES, HISTOGRAMS))
     rows = iter(()) if slices is None else read_slices(slices, experiment)
@@ -142,7 +142,7 @@ def read_bundle_slices(
 
 
 def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: bool) -> dict[str, bytes]:
-    """Return the contents; ``experiment`` has been made portable."""
+    """Return the bundle's files by name; ``experiment`` is already portable."""
     has_steps = any(arm.step for block in experiment.blocks for arm in block.arms)
     with drawing(f'experiment "{experiment.id}"'):
         page = render_page(experiment)

@@ -1,4 +1,4 @@
-"""Import experiments from verified bundles into the store."""
+"""Imports experiments from verified bundles into the store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pgdyno.store.files import open_plain
 
 @dataclass(frozen=True)
 class Imported:
-    """The result of an import. ``is_new`` False: the same experiment was already stored."""
+    """The result of an import. ``is_new`` is False if the same experiment was already stored."""
 
     experiment: str  # its id
     question: str
@@ -27,15 +27,15 @@ class Imported:
 
 
 def import_bundle(path: Path) -> Imported:
-    """Store the experiment of a bundle; the same one a second time changes nothing.
+    """Store the experiment of a bundle. A second import of the same experiment changes nothing.
 
-    Raises: StorageError if anything is wrong with the bundle, or another experiment has its id.
+    Raises: StorageError if the bundle is invalid, or if a different experiment has its id.
     """
     return import_verified(path, verify_bundle(path))
 
 
 def import_verified(path: Path, found: Verification) -> Imported:
-    """Store the experiment of a bundle that was verified. Raises: as ``import_bundle``."""
+    """Store the experiment of a verified bundle. Raises: as ``import_bundle``."""
     experiment = verified_experiment(found)
     with closing(open_store()) as store:
         if store.has(experiment.id):
@@ -47,22 +47,22 @@ def import_verified(path: Path, found: Verification) -> Imported:
 
 
 def verified_experiment(found: Verification) -> Experiment:
-    """Return the experiment of a bundle that was checked. Raises: StorageError with all that is wrong."""
+    """Return the experiment of a checked bundle. Raises: StorageError listing all its problems."""
     if found.problems or found.experiment is None:
         raise StorageError(
-            f'the bundle "{found.path}" is not taken: {_counted(len(found.problems))} wrong with it',
+            f'the bundle "{found.path}" is refused: {_counted(len(found.problems))}',
             detail="\n".join(found.problems),
-            hint=found.advice or "get it again from where it was exported",
+            hint=found.advice or "copy it again from where it was exported",
         )
     return found.experiment
 
 
 def _counted(problems: int) -> str:
-    return "one thing is" if problems == 1 else f"{problems} things are"
+    return "1 problem" if problems == 1 else f"{problems} problems"
 
 
 def _known(store: ExperimentStore, experiment: Experiment) -> Imported:
-    """Return the result for a stored experiment. Raises: StorageError if another one has its id."""
+    """Return the result for an id that is stored. Raises: StorageError if it is a different experiment."""
     stored = store.load(experiment.id)
     was_measured_here = experiment.id not in store.origins()
     here = portable_experiment(stored) if was_measured_here else stored
@@ -71,9 +71,9 @@ def _known(store: ExperimentStore, experiment: Experiment) -> Imported:
             one.name for one in fields(here) if getattr(here, one.name) != getattr(experiment, one.name)
         ]
         raise StorageError(
-            f'another experiment is called "{experiment.id}" here',
-            detail=f"it differs in {', '.join(different)}; what is here was "
-            f"{'measured here' if was_measured_here else 'imported'}, and is kept",
+            f'a different experiment with the id "{experiment.id}" is already stored',
+            detail=f"they differ in {', '.join(different)}; the stored one was "
+            f"{'measured here' if was_measured_here else 'imported'} and is kept",
             hint="compare both without importing: pgdyno bundle compare EXPERIMENT FILE",
         )
     return Imported(experiment.id, experiment.question, is_new=False, was_measured_here=was_measured_here)

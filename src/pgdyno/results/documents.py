@@ -1,4 +1,4 @@
-"""Documents of results, as ``--json`` prints them. Pure."""
+"""JSON documents of results, as printed by ``--json``. Pure."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
 
 
 def adjusted_document(experiment: Experiment) -> Json:
-    """Return the effects of whole trials adjusted for stolen time, by workload, or why there are none."""
+    """Return the effects of whole trials adjusted for stolen time, by workload, or why they are missing."""
     return to_document(adjustments(experiment))
 
 
 def scaling_document(experiment: Experiment) -> Json:
-    """Return every curve by level with its knee; empty where no level is varied."""
+    """Return every curve by level with its knee; empty if no level is varied."""
     return to_document(scaling_curves(experiment))
 
 
 def degree_settings_document(experiment: Experiment) -> Json:
-    """Return the workers to set for each query; empty where their number is not varied."""
+    """Return the number of workers to set for each query; empty if it is not varied."""
     return to_document(degree_settings(experiment))
 
 
@@ -74,7 +74,7 @@ def splits_document(experiment: Experiment) -> Json:
 
 
 def durability_document(experiment: Experiment) -> dict[str, Json]:
-    """Return the servers' durability as read back, with all breaches."""
+    """Return the durability settings read back from the servers, and a warning for each breach."""
     return {"readings": to_document(experiment.durability), "warnings": list(warnings(experiment))}
 
 

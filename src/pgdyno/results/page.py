@@ -33,7 +33,7 @@ from pgdyno.measure.view.void_blocks import (
     void_block_table,
     void_rule_table,
 )
-from pgdyno.measure.view.words import SIGNS, answers, emulation_warning, patch_warnings, step_names
+from pgdyno.measure.view.wording import SIGNS, answers, emulation_warning, patch_warnings, step_names
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT
 from pgdyno.model.tuning.tuning import Tuning
@@ -51,7 +51,7 @@ from pgdyno.tune.view.search_trials import search_view
 from pgdyno.workload.view.likeness_text import likeness_sentences, likeness_table
 
 _PAGE = "page.html.j2"
-# Notes that say one of these must not be overlooked.
+# Notes with one of these phrases are displayed as warnings.
 _LOUD = (
     "not durable",
     "patched:",
@@ -62,23 +62,23 @@ _LOUD = (
     "answered otherwise",
 )
 _CONFOUNDED = "CONFOUNDED:"
-_DEFINITION_LENGTH = 60  # characters of settings that a legend can hold
-_RATIOS_IN_VIEW = 3  # variants per workload; the charts of more are folded away
-_MOST_TRIALS = 1000  # of a grid in charts, at about 530 bytes each: the page is to stay below 1.5 MB
+_DEFINITION_LENGTH = 60  # characters of settings in a legend
+_RATIOS_IN_VIEW = 3  # variants per workload; further charts are collapsed
+_MOST_TRIALS = 1000  # of a grid in charts, at about 530 bytes each: keeps the page below 1.5 MB
 
 
 @dataclass(frozen=True)
 class WorkloadFigures:
-    """All charts of one workload: those of the leading metric in view, the others folded away."""
+    """All charts of one workload: those of the leading metric visible, the others collapsed."""
 
     workload: str
     ratios: tuple[Figure, ...]
     values: tuple[Figure, ...]
     more: tuple[Figure, ...]
     void: tuple[str, ...]
-    step: object | None = None  # the evidence that its benchmark has of it
-    phase: str = ""  # between checkpoints, of a workload that changes its data
-    cell: str = ""  # what one of many is called: where it stands in a grid, or a query
+    step: object | None = None  # the benchmark's own part on this workload
+    phase: str = ""  # phase of the checkpoint cycle, of a workload that changes its data
+    cell: str = ""  # short name of one of many workloads: its place in a grid, or its query
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class Arm:
 def render_page(experiment: Experiment, *, is_imported: bool = False, tuning: Tuning | None = None) -> str:
     """Return the whole report. ``experiment`` must be free of secrets: the page shows all of it.
 
-    ``tuning`` is the search whose answer it proves. ``is_imported``: the command that repeats it was written
-    by others.
+    ``tuning`` is the search whose result the experiment proves. ``is_imported`` adds a warning to the command
+    that repeats it: others may have written it.
     """
     return render(
         _PAGE,
@@ -136,14 +136,14 @@ def render_page(experiment: Experiment, *, is_imported: bool = False, tuning: Tu
 
 
 def _notes(experiment: Experiment) -> dict[str, object]:
-    """Return the notes, those apart that must not be overlooked.
+    """Return the notes, with warnings separated from the others.
 
-    Variants that are not durable have a loud mark of their own, which says the same as such a note.
+    Variants that are not durable have their own warning, which replaces the note on them.
     """
     unsafe = unsafe_variants(experiment)
     loud = [note for note in experiment.notes if any(mark in note.casefold() for mark in _LOUD)]
     confounded = [note for note in loud if note.startswith(_CONFOUNDED)]
-    folded = confounded if len(confounded) > 1 else []  # one below the other they would hide the verdicts
+    folded = confounded if len(confounded) > 1 else []  # in full they would hide the verdicts
     return {
         "unsafe": unsafe,
         "loud_notes": [
@@ -207,7 +207,7 @@ def _workloads(experiment: Experiment) -> list[WorkloadFigures]:
 
 
 def _cell(experiment: Experiment, workload: str, name: str) -> WorkloadFigures:
-    """Return the trials of one of many workloads: throughput, as long as the page can hold all trials."""
+    """Return the charts of one of many workloads: throughput only, none above ``_MOST_TRIALS``."""
     folded = experiment.cells or experiment.operations
     trials = sum(len(block.arms) for block in experiment.blocks if block.workload in folded)
     values = _values(experiment, workload, [THROUGHPUT]) if trials <= _MOST_TRIALS else ()
@@ -224,9 +224,9 @@ def _void_trials(experiment: Experiment, workload: str) -> tuple[str, ...]:
 
 
 def _workload(experiment: Experiment, workload: str, step: object | None) -> WorkloadFigures:
-    """Return the figures of one workload; a ratio chart per variant and metric with a verdict.
+    """Return the charts of one workload, with a ratio chart per variant and metric with a verdict.
 
-    Metrics without a verdict are in a step's tables: with ten steps their charts would be hundreds.
+    For a step, metrics without a verdict are in its tables: ten steps would have hundreds of charts.
     """
     measured = [name for name in metrics_of(experiment, workload) if name in METRICS]
     judged = [name for name in measured if METRICS[name].has_verdict]
@@ -279,7 +279,7 @@ def _arms(experiment: Experiment) -> tuple[Arm, ...]:
 
 
 def _definition(variant: Variant) -> str:
-    """Return a variant's settings where a legend can hold them, else how many there are."""
+    """Return a variant's settings if they fit into a legend, else their number."""
     settings = str(Variant("", variant.settings)).removeprefix(":").replace(",", ", ")
     count = len(variant.settings)
     return settings if len(settings) <= _DEFINITION_LENGTH else f"{count} setting{'' if count == 1 else 's'}"

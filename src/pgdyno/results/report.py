@@ -17,13 +17,13 @@ from pgdyno.store.files import write_whole
 from pgdyno.store.privacy.redaction import without_secrets
 from pgdyno.store.tunings import tuning_of
 
-_SHOWN = 400  # characters of an error, which may quote the records
+_SHOWN = 400  # characters of an error, which may quote the experiment's data
 
 
 def write_report(experiment: Experiment, destination: Path | None = None) -> Path:
-    """Write the report and return its path: next to the store of experiments by default.
+    """Write the report and return its path, by default next to the store of experiments.
 
-    Raises: StorageError if it cannot be drawn or written.
+    Raises: StorageError if it cannot be rendered or written.
     """
     path = destination or workspace().experiments() / f"{file_name(experiment.id)}.html"
     shown = load_experiment(without_secrets(dump_experiment(experiment)))
@@ -38,23 +38,23 @@ def write_report(experiment: Experiment, destination: Path | None = None) -> Pat
 
 @contextmanager
 def drawing(what: str) -> Iterator[None]:
-    """Draw a page of records that others may have made.
+    """Convert errors of rendering experiments, which others may have made, to StorageError.
 
-    Raises: StorageError if their figures cannot be: a bundle holds some that no measurement gives.
+    Raises: StorageError if a figure is impossible: no measurement can yield it, but a bundle may contain it.
     """
     try:
         yield
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         raise StorageError(
-            f"no page can be drawn of {what}",
+            f"could not render a report of {what}",
             detail=f"{error!r:.{_SHOWN}} ({Path(place.filename).name}:{place.lineno})",
-            hint="if it was imported, its records are not what pgdyno has measured: get the bundle again; "
-            "if it was measured here, this is a mistake in pgdyno: please report it with these lines",
+            hint="if it was imported, its data do not come from a pgdyno measurement: get the bundle again; "
+            "if it was measured here, this is a bug in pgdyno: please report it with these lines",
         ) from error
 
 
 def file_name(experiment_id: str) -> str:
-    """Return a name for an experiment's files, without an ending."""
+    """Return a name for an experiment's files, without extension."""
     plain = "".join(c if c.isalnum() or c in "-_." else "_" for c in experiment_id).strip(".")
     return f"pgdyno-{plain}"

@@ -1,4 +1,4 @@
-"""Experiments that were stored earlier: measured here, or imported."""
+"""Stored experiments, measured here or imported."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _BUNDLE = ".zip"
 
 @dataclass(frozen=True)
 class Listed:
-    """One experiment in a list. ``imported`` is when it was; None: it was measured here.
+    """One experiment in a list. ``imported`` is the time of its import; None: measured here.
 
-    ``problem`` is why it cannot be read; it then has no question.
+    ``problem`` is the reason why it cannot be read; ``question`` is then empty.
     """
 
     id: str
@@ -33,9 +33,9 @@ class Listed:
 
 
 def load_stored(experiment_id: str | None) -> Experiment:
-    """Return an experiment, the newest one that was measured here if no id is given.
+    """Return an experiment; without an id, the newest one that was measured here.
 
-    Raises: UsageError if there is none at all, StorageError for an unknown id.
+    Raises: UsageError if none was measured here, StorageError for an unknown id.
     """
     with closing(open_store()) as store:
         if experiment_id is not None:
@@ -50,7 +50,7 @@ def load_stored(experiment_id: str | None) -> Experiment:
                 detail=f"{len(imported)} imported",
                 hint="name one of them: see pgdyno report --list",
             )
-        raise UsageError("there is no experiment yet", hint="pgdyno compare, run or accelerate makes one")
+        raise UsageError("no experiment is stored yet", hint="pgdyno compare, run or accelerate makes one")
 
 
 def list_stored() -> list[Listed]:
@@ -68,10 +68,10 @@ def _listed(store: ExperimentStore, id_: str, imported: str | None) -> Listed:
 
 
 def delete_stored(ids: Sequence[str]) -> None:
-    """Delete experiments with their series, and their reports beside the store.
+    """Delete experiments with their series, and their reports next to the store.
 
-    Raises: StorageError for an unknown id, LockHeldError while a pgdyno measures here: it may be one of them.
-    None is deleted then.
+    Raises: StorageError for an unknown id; LockHeldError while a pgdyno measures here, possibly one of them.
+    Then none is deleted.
     """
     place = workspace()
     with place.measuring(), closing(open_store()) as store:
@@ -83,10 +83,9 @@ def delete_stored(ids: Sequence[str]) -> None:
 
 
 def given_experiment(reference: str) -> Experiment:
-    """Return an experiment as a bundle has it.
+    """Return an experiment in the form of a bundle: data that bundles omit then cause no differences.
 
-    Then nothing that bundles leave out is a difference to another one.
-    Raises: StorageError for a bundle with which anything is wrong, and for an unknown id.
+    Raises: StorageError for an invalid bundle or an unknown id.
     """
     path = Path(reference)
     if path.suffix == _BUNDLE or path.is_file():

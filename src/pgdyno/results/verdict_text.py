@@ -18,7 +18,7 @@ from pgdyno.measure.view.metrics_table import MetricRow, MetricsTable
 from pgdyno.measure.view.series import typical
 from pgdyno.measure.view.steal_sentences import adjustment_tables, refusals
 from pgdyno.measure.view.void_blocks import failures_table
-from pgdyno.measure.view.words import (
+from pgdyno.measure.view.wording import (
     answers,
     effect_text,
     emulation_warning,
@@ -40,8 +40,7 @@ from pgdyno.workload.view.likeness_text import likeness_sentences
 def verdict_table(experiment: Experiment) -> RenderableType:
     """Return the answer, warnings, and a table of all verdicts.
 
-    Decisions are told by words and signs as well as by colour. Names are printed as they are: markup in
-    them is not interpreted.
+    Decisions are shown by words and symbols as well as by colour. Markup in names is not interpreted.
     """
     parts: list[RenderableType] = [plain_text(experiment.question, style="bold")]
     parts += [plain_text(warning, style="bold red") for warning in _warnings(experiment)]
@@ -51,7 +50,7 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     parts += _before_and_after(experiment)
     parts += grid_tables(experiment)
     parts += [table for view in views() for table in view.tables(experiment)]
-    if any(not _has_table_of_its_own(experiment, verdict.workload) for verdict in experiment.verdicts):
+    if any(not _has_own_table(experiment, verdict.workload) for verdict in experiment.verdicts):
         parts += [plain_text(""), _table(experiment)]
     if not experiment.verdicts:
         parts += [plain_text(line) for line in _measured_lines(experiment)]
@@ -82,21 +81,22 @@ def _adjusted(experiment: Experiment) -> Iterator[RenderableType]:
     yield from (plain_text(f"{sentence}.", "dim") for sentence in refusals(experiment))
 
 
-def _has_table_of_its_own(experiment: Experiment, workload: str) -> bool:
+def _has_own_table(experiment: Experiment, workload: str) -> bool:
     return workload in experiment.operations or workload in experiment.cells
 
 
 def _undecided(experiment: Experiment) -> Iterator[RenderableType]:
-    """Return why nothing could be said where nothing could: every reason once.
+    """Yield why comparisons are undecided, each reason once.
 
-    Of steps and cells of a grid, which are many, only what says more than an interval that allows both.
+    Of steps and cells of a grid, which are many, only withheld verdicts are included: the others have an
+    interval that includes no change.
     """
     reasons: dict[str, list[str]] = {}
     names = step_names(experiment)
     for verdict in _ordered(experiment):
         if verdict.decision is not Decision.INCONCLUSIVE:
             continue
-        if verdict.is_withheld or not _has_table_of_its_own(experiment, verdict.workload):
+        if verdict.is_withheld or not _has_own_table(experiment, verdict.workload):
             title = metric_of(verdict.metric, experiment.operations.get(verdict.workload)).title
             subject = f"{names.get(verdict.workload, verdict.workload)}, {verdict.variant}, {title}"
             reasons.setdefault(verdict.reason, []).append(subject)
@@ -106,7 +106,7 @@ def _undecided(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def _measured_lines(experiment: Experiment) -> Iterator[str]:
-    """Return every variant's figures if there are no verdicts, except curves and splits."""
+    """Yield every variant's figures of workloads that no curve or split shows."""
     drawn = shown_by_curves(experiment) | shown_by_splits(experiment)
     for workload in (one for one in experiment.workloads if one not in drawn):
         if workload not in experiment.operations:
@@ -127,9 +127,9 @@ def _warnings(experiment: Experiment) -> Iterator[str]:
 
 
 def _table(experiment: Experiment) -> MetricsTable:
-    """Return the table of those without one of their own: steps and cells of a grid have some."""
+    """Return the table of verdicts on workloads without their own tables; steps and grid cells have these."""
     heads = ("before → after", "effect", f"{numbers.share(experiment.design.level)} interval", "verdict")
-    verdicts = (v for v in _ordered(experiment) if not _has_table_of_its_own(experiment, v.workload))
+    verdicts = (v for v in _ordered(experiment) if not _has_own_table(experiment, v.workload))
     return MetricsTable(heads, [_row(experiment, verdict) for verdict in verdicts])
 
 
@@ -164,7 +164,7 @@ def _values(experiment: Experiment, verdict: Verdict) -> str:
 
 
 def _ordered(experiment: Experiment) -> list[Verdict]:
-    """Return the verdicts by workload, variant and metric, each in its usual order."""
+    """Return the verdicts by workload, variant and metric, in their order of definition."""
     workloads = [*experiment.workloads]
     metrics = [*METRICS]
     variants = [variant.name for variant in experiment.variants]

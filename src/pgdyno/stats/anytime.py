@@ -13,10 +13,10 @@ the scale-invariant filtration under every σ:
 
     M_R = k^(-1/2) · [ (1 + t²/(R-1)) / (1 + t²/((R-1) k)) ]^(R/2)
 
-By Ville's inequality P(M_R ≥ 1/α for some R) ≤ α, hence the set of μ₀ with M_R < 1/α covers μ at *all* R at
-once with probability 1 - α. That is a statement about finite R, not an asymptotic one; what it needs is
-normality of round means and their independence. It holds at any stopping time, and whatever the stopping
-looks at. The interval of the moment is used, not the intersection of all so far.
+By Ville's inequality P(M_R ≥ 1/α for some R) ≤ α, hence the set of μ₀ with M_R < 1/α covers μ at *all* R
+simultaneously with probability 1 - α. This holds for finite R, not only asymptotically; it requires normal,
+independent round means. It holds at any stopping time, for any stopping rule. The current interval is used,
+not the intersection of all so far.
 
 Sources: Wang, Ramdas (2024), Anytime-valid t-tests and confidence sequences for Gaussian means with unknown
 variance, arXiv:2310.03722, the Gaussian mixture (their c² is 1/g); Lai (1976), Annals of Statistics 4,
@@ -36,14 +36,14 @@ PRIOR_EFFECT_VARIANCE = 3.0  # g: the interval is within 9 % of the shortest pos
 
 
 def log_e_value(t: FloatArray, rounds: int) -> FloatArray:
-    """Return ln M_R. Large values speak against the null."""
+    """Return ln M_R. Large values are evidence against the null."""
     squared, df, k = np.square(t), rounds - 1, 1 + rounds * PRIOR_EFFECT_VARIANCE
     growth = np.log1p(squared / df) - np.log1p(squared / (df * k))
     return np.asarray(rounds / 2 * growth - math.log(k) / 2)
 
 
 def critical_t(estimated: MeanEstimate, level: float) -> FloatArray:
-    """Return the |t| at which M_R reaches 1/α, solved for t; infinite while R is too small for any t.
+    """Return the |t| at which M_R reaches 1/α; infinite if no t reaches it with so few rounds.
 
     Shapes: (…), the same value for all experiments.
     """
@@ -54,7 +54,7 @@ def critical_t(estimated: MeanEstimate, level: float) -> FloatArray:
 
 
 def p_value(estimated: MeanEstimate, null: float = 0.0) -> FloatArray:
-    """Return 1/M_R, at most 1: a p-value that may be looked at after every round."""
+    """Return 1/M_R, at most 1: a p-value that is valid after every round."""
     return np.asarray(np.exp(-np.maximum(0.0, log_e_value(estimated.t_against(null), estimated.rounds))))
 
 

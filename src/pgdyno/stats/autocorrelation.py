@@ -1,19 +1,19 @@
-"""Autocorrelation between rounds, and how much it widens the interval.
+"""Autocorrelation between rounds, and the resulting widening of the interval.
 
     symbol  meaning                                                          shape     unit
     R       length of the series                                             ()        rounds
     r₁      lag-1 autocorrelation of the round means                         (…)       1
-    ρ       the same, 0 where it is negative                                 (…)       1
+    ρ       the same, negative values replaced by 0                          (…)       1
     f       variance of the mean of an AR(1) series / variance if white      (…)       1
 
-Between rounds, a positive autocorrelation widens the interval by √f; a negative one is ignored, so that the
-interval never gets narrower. Within rounds, blocks that resemble each other need no widening of their own:
-the interval is built on the spread of round means, which contains whatever their blocks share.
+Between rounds, a positive autocorrelation widens the interval by √f; a negative one is ignored and never
+narrows the interval. Correlated blocks within a round need no separate widening: the interval is based on the
+spread of round means, which includes the common part of their blocks.
 
-r₁ is used as it is. Of few rounds it is biased downwards, by about (1 + 4ρ)/R, but taking that bias off makes
-the interval of perfectly independent rounds needlessly wide (a seventh of their power, by simulation) and
-brings little coverage where rounds do depend on each other: of few rounds that cannot be seen. What remains
-is in docs/results/simulation.md.
+r₁ is not corrected for bias. With few rounds it is biased downwards by about (1 + 4ρ)/R. A correction would
+make the interval of independent rounds needlessly wide (a seventh of their power, by simulation) and would
+hardly improve coverage for dependent rounds, because few rounds do not reveal the dependence. The remaining
+error is in docs/results/simulation.md.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 
 from pgdyno.stats.sample import FloatArray, Sample
 
-LARGEST = 0.95  # of ρ: beyond it the series is a random walk for all that can be seen
+LARGEST = 0.95  # of ρ: above it the series is indistinguishable from a random walk
 POWER_ALLOWANCE = (
-    1.05  # by simulation: how much larger an effect must be, for r₁ of independent rounds is noisy
+    1.05  # by simulation: factor on the detectable effect, because r₁ of independent rounds is noisy
 )
 
 
@@ -45,7 +45,7 @@ def between_rounds(round_means: FloatArray) -> FloatArray:
 
 
 def variance_inflation(rho: FloatArray, rounds: int) -> FloatArray:
-    """Return f ≥ 1: how much larger the variance of the mean is than that of as many independent values.
+    """Return f ≥ 1: the variance of the mean, relative to that of the same number of independent values.
 
     f = 1 + 2 Σ (1 - k/R) ρ^k over the lags k = 1 … R-1. Shapes: (…) → (…).
     Source: Box, Jenkins, Reinsel, Ljung (2015), §2.1, variance of a sample mean.
@@ -57,8 +57,8 @@ def variance_inflation(rho: FloatArray, rounds: int) -> FloatArray:
 def within_rounds(sample: Sample) -> FloatArray | None:
     """Return the lag-1 autocorrelation of blocks pooled over rounds; None without a round of 3 blocks.
 
-    Two blocks always deviate from their mean by opposite amounts, so they cannot tell. The bias of -1/n_r is
-    taken off, as for r₁.
+    Two blocks always deviate from their mean by opposite amounts, which is not informative. The bias of
+    -1/n_r is removed.
     """
     if sample.counts.max(initial=0) < 3:
         return None

@@ -1,12 +1,10 @@
-"""Verdicts: better, worse, equivalent or inconclusive, each with its reason.
-
-They are derived from log-ratios.
+"""Verdicts from log-ratios: better, worse, equivalent or inconclusive, each with its reason.
 
     better / worse   the test excludes no change, in that direction (after ``adjust``: Holm's)
-    equivalent       else, if TOST shows the effect to be within the margin
-    inconclusive     else; always if the verdict is withheld (see ``inference``) or there is no interval
+    equivalent       else, if TOST shows that the effect is within the margin
+    inconclusive     else; always if the verdict is withheld (see ``inference``) or without an interval
 
-The interval in a verdict is that of one comparison; only the decision knows about the others.
+The interval in a verdict is that of a single comparison; only the decision accounts for the others.
 """
 
 from __future__ import annotations
@@ -47,9 +45,9 @@ def decide(  # noqa: PLR0913 — all keyword-only, and each is one line of an ex
 ) -> Verdict:
     """Return the verdict on one metric of one workload.
 
-    Shapes: log_ratios[round][block] = ln(variant / baseline), in the order of time, void blocks left out.
-    ``stopping`` says whether numbers were fixed beforehand (t interval) or looked at (anytime-valid).
-    ``bias`` is the standard deviation of a bias that the whole experiment may have, in ln.
+    Shapes: log_ratios[round][block] = ln(variant / baseline), in chronological order, without void blocks.
+    ``stopping`` selects the t interval (numbers fixed beforehand) or the anytime-valid one (data-dependent).
+    ``bias`` is the standard deviation, in ln, of a possible bias of the whole experiment.
     Raises: ValueError for a log-ratio that is not finite.
     """
     sample = Sample.of(log_ratios)
@@ -74,11 +72,11 @@ def decide_apart(  # noqa: PLR0913 — as above
     power: float,
     void_blocks: int = 0,
 ) -> Verdict:
-    """Return the verdict on two that were measured apart, each in rounds of its own: two machines.
+    """Return the verdict on two servers measured separately, in independent rounds: on two machines.
 
     Shapes: values[round][block] = ln of the metric, of ``variant`` and of ``baseline``; the numbers of rounds
-    need not be equal. Nothing cancels between them as it does side by side: the interval is Welch's, of the
-    difference of two means of rounds, and it is about these two while they were measured.
+    may differ. No common noise cancels, unlike side by side: the interval is Welch's, for the difference of
+    two means of rounds, and applies to these two during their measurement.
     Raises: ValueError for a figure that is not finite.
     Sources: Welch (1947), Biometrika 34, 28-35; Georges, Buytaert, Eeckhout (2007), OOPSLA, §3.3: several
     invocations of each of two systems, compared by the t interval of their means' difference.
@@ -114,9 +112,9 @@ def decide_mean(  # noqa: PLR0913 — as above
     blocks: int,
     void_blocks: int = 0,
 ) -> Verdict:
-    """Return the verdict on a mean of effects that were measured apart: of machines, of one's experiments.
+    """Return the verdict on a mean of separately measured effects: of machines, or of one's experiments.
 
-    The verdict's rounds are what the mean was taken over; ``blocks`` are those of all of them.
+    The verdict's rounds are the averaged effects; ``blocks`` is their total number of blocks.
     """
     question = _Question(metric, level, equivalence_margin, power, is_anytime=False)
     draft = Verdict(
@@ -140,10 +138,10 @@ def decide_mean(  # noqa: PLR0913 — as above
 
 
 def adjust(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Correct the verdicts of one experiment for their number, by Holm, each metric on its own.
+    """Correct the verdicts of one experiment for their number, by Holm, each metric separately.
 
-    The comparisons of a metric are those over all workloads and, beside the baseline, all variants. A
-    difference that does not survive becomes equivalent if TOST passed, else inconclusive.
+    The comparisons of a metric comprise all workloads and all variants except the baseline. A difference that
+    is no longer significant becomes equivalent if TOST passed, else inconclusive.
     """
     families: dict[str, list[int]] = defaultdict(list)
     for index, verdict in enumerate(verdicts):
@@ -181,7 +179,7 @@ def _draft(steps: Sequence[Sample], about: tuple[str, str, str, str], void_block
 
 @dataclass(frozen=True)
 class _Question:
-    """The question put to the data."""
+    """The parameters of a decision."""
 
     metric: Metric
     level: float
@@ -199,12 +197,12 @@ def _answer(draft: Verdict, sample: Sample, question: _Question) -> Verdict:
     components = VarianceComponents(*(math.sqrt(float(one)) for one in nested.anova_components(sample)))
     critical = float(inference.critical)
     if not math.isfinite(critical):
-        reason = f"{sample.rounds} rounds are too few for an interval that holds after every round"
+        reason = f"{sample.rounds} rounds are too few for an interval that is valid after every round"
         return replace(draft, reason=reason, components=components, is_withheld=True)
     verdict = replace(
         _with_interval(draft, inference, question),
         components=components,
-        checks=robustness_checks(sample, within(), question.level),  # which know of no bias either
+        checks=robustness_checks(sample, within(), question.level),  # without the bias
     )
     if inference.is_withheld:
         return replace(verdict, reason=_why_withheld(sample, inference), is_withheld=True)
@@ -236,7 +234,7 @@ def _detectable(inference: Inference, critical: float, power: float) -> float | 
 
 
 def _decided(verdict: Verdict, question: _Question) -> Verdict:
-    effect, bounds = _measured(verdict)
+    effect, bounds = _effect_and_interval(verdict)
     if (verdict.p_value or 0.0) <= 1 - question.level:
         if question.metric.better is Better.NEITHER:
             return replace(verdict, reason=wording.explanatory(effect, bounds))
@@ -254,7 +252,7 @@ def _adjusted(verdict: Verdict, p_adjusted: float, comparisons: int) -> Verdict:
     adjusted = replace(verdict, p_adjusted=p_adjusted)
     if verdict.decision not in {Decision.BETTER, Decision.WORSE}:
         return adjusted
-    effect, bounds = _measured(verdict)
+    effect, bounds = _effect_and_interval(verdict)
     if p_adjusted <= 1 - bounds.level:
         return adjusted
     if shown := _shown_equivalence(verdict, bounds.level):
@@ -263,15 +261,14 @@ def _adjusted(verdict: Verdict, p_adjusted: float, comparisons: int) -> Verdict:
     return replace(adjusted, decision=Decision.INCONCLUSIVE, reason=reason)
 
 
-def _measured(verdict: Verdict) -> tuple[float, Interval]:
-    """Return effect and interval of a verdict that has them."""
+def _effect_and_interval(verdict: Verdict) -> tuple[float, Interval]:
     if verdict.effect is None or verdict.interval is None:
         raise ValueError(f"the verdict on {verdict.metric} of {verdict.workload} has no interval")
     return verdict.effect, verdict.interval
 
 
 def _shown_equivalence(verdict: Verdict, level: float) -> Equivalence | None:
-    """Return the equivalence test if it passed."""
+    """Return the equivalence test; None if it did not pass."""
     tested = verdict.equivalence
     return tested if tested is not None and tested.p_value <= 1 - level else None
 

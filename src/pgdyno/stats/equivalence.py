@@ -1,8 +1,8 @@
 """Equivalence: a difference below a margin has to be shown, not assumed.
 
-Two one-sided tests (TOST): the effect is shown to lie above the lower margin and below the upper one, each
-with error probability α; the larger of the two p-values decides. In ratios the margins are 1/(1 + margin) and
-1 + margin, symmetric in the log-ratio, and both within ±margin.
+Two one-sided tests (TOST) show that the effect lies above the lower margin and below the upper one, each with
+error probability α; the larger of the two p-values decides. As ratios the margins are 1/(1 + margin) and
+1 + margin: symmetric in the log-ratio, and both within ±margin.
 
 Source: Schuirmann (1987), J. of Pharmacokinetics and Biopharmaceutics 15, 657-680.
 """

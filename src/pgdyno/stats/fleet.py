@@ -1,25 +1,26 @@
-"""One effect on several machines: the random-effects model, for few machines and few rounds of each.
+"""One effect on several machines: a random-effects model for few machines with few rounds each.
 
     symbol  meaning                                                          shape     unit
     k       machines                                                         ()        1
     y_i     mean log-ratio of machine i:  y_i = μ + b_i + e_i                (…, k)    1
-    τ²      variance of the b_i, by which machines differ                    (…)       1
-    s_i²    squared standard error of y_i, estimated with ν_i degrees of     (…, k)    1
-            freedom; of its expectation σ_i² it is all that is known
+    τ²      variance of the b_i, the differences between machines            (…)       1
+    s_i²    squared standard error of y_i, an estimate of σ_i² with ν_i      (…, k)    1
+            degrees of freedom
     S²      sample variance of the y_i: its expectation is τ² + mean σ_i²    (…)       1
-    V       the larger one of S² and mean s_i²: machines that lie closer     (…)       1
-            together than they were measured do so by chance
+    V       the larger of S² and mean s_i²: machines that agree better       (…)       1
+            than their standard errors do so by chance
     d_A, d_D   degrees of freedom of S² and of τ² + mean s_i² (Satterthwaite)   (…)    1
 
-Every machine counts once, however precisely it was measured:
+Every machine has the same weight, regardless of its precision:
 
-    μ:  ȳ ± t(k-1) √(V/k)             what the next one measures:  ȳ ± t(k-1) √(V (1 + 1/k))
+    μ:  ȳ ± t(k-1) √(V/k)             prediction for another machine:  ȳ ± t(k-1) √(V (1 + 1/k))
     τ²: all values for which S² / (τ² + mean s_i²) lies between the quantiles of F(d_A, d_D)
 
-The interval of μ holds whatever the σ_i are: with S² in place of V it is Student's, which is conservative for
-independent normal values with unequal variances, at levels of 5 % and below. The textbook's weights
+The interval of μ is valid for any σ_i: with S² in place of V it is Student's, which is conservative for
+independent normal values with unequal variances, at levels of 5 % and below. The textbook weights
 1/(τ² + s_i²) would need the σ_i². With the s_i² of six rounds, 95 % intervals by Hartung, Knapp, Sidik and
-Jonkman hold in 90 to 95 % of simulated fleets, the Q-profile interval of τ in 58 % of some (decision 48).
+Jonkman cover in 90 to 95 % of simulated fleets, the Q-profile interval of τ in only 58 % of some (decision
+48).
 
 Sources: Bakirov, Székely (2005), Zapiski Nauchnykh Seminarov POMI 328, 5-19, and Ibragimov, Müller (2010),
 J. of Business & Economic Statistics 28, 453-468 (unequal variances); Hedges (1983), Psychological Bulletin
@@ -39,13 +40,13 @@ from scipy import special
 from pgdyno.stats.nested import MeanEstimate, satterthwaite_df
 from pgdyno.stats.sample import FloatArray
 
-_HALVINGS = 60  # of a bracket in the logarithm of a variance: to the last digit of a double
-_WIDEST = 1e12  # times S²: beyond the upper end with one degree of freedom at 99.9999 %
+_HALVINGS = 60  # of a bracket in the logarithm of a variance: to double precision
+_WIDEST = 1e12  # times S²: above the upper end with one degree of freedom at 99.9999 %
 
 
 @dataclass(frozen=True)
 class EffectsApart:
-    """Effects that were measured apart, of machines or of one machine's experiments. Shapes: all (…, k)."""
+    """Separately measured effects, of machines or of one machine's experiments. Shapes: all (…, k)."""
 
     means: FloatArray
     variances: FloatArray
@@ -53,7 +54,7 @@ class EffectsApart:
 
     @classmethod
     def of(cls, estimates: Sequence[MeanEstimate]) -> EffectsApart:
-        """Return the effects with these estimates, in their order."""
+        """Return the effects with these estimates, in the same order."""
         return cls(
             means=np.stack([one.mean for one in estimates], axis=-1),
             variances=np.stack([one.standard_error**2 for one in estimates], axis=-1),
@@ -77,23 +78,23 @@ class EffectsApart:
 
     @property
     def spread_or_noise(self) -> FloatArray:
-        """Larger one of the two, V."""
+        """Larger of the two, V."""
         return np.maximum(self.spread, self.noise)
 
 
 def across(effects: EffectsApart) -> MeanEstimate:
-    """Return μ̂ of two or more machines, each of them taken as one round."""
+    """Return μ̂ of two or more machines, each counted as one round."""
     df = np.full(effects.means.shape[:-1], effects.count - 1.0)
     return _estimate(effects, effects.spread_or_noise / effects.count, df)
 
 
 def repeated(effects: EffectsApart) -> MeanEstimate:
-    """Return the mean of one machine's experiments, at least two; each of them is taken as one round.
+    """Return the mean of one machine's experiments, at least two; each counts as one round.
 
-    Where they lie farther apart than their standard errors explain, it gets the larger standard error that
-    does (Birge's ratio), with its k - 1 degrees of freedom; else those of the experiments' own standard
-    errors. Two that truly differ may lie close by chance: their 95 % interval holds in 89 % of cases at the
-    least (bench/fleets.py). Numbers of rounds were fixed beforehand.
+    If they differ by more than their standard errors explain, the standard error is increased accordingly
+    (Birge's ratio), with k - 1 degrees of freedom; otherwise it follows from those of the experiments. Two
+    experiments with different true effects may agree by chance: the 95 % interval covers in at least 89 % of
+    cases (bench/fleets.py). Numbers of rounds were fixed beforehand.
     """
     count, sums = effects.count, effects.variances.sum(axis=-1)
     own = sums**2 / (effects.variances**2 / effects.df).sum(axis=-1)
@@ -113,9 +114,9 @@ def _estimate(effects: EffectsApart, variance: FloatArray, df: FloatArray) -> Me
 
 
 def predicted_reach(effects: EffectsApart, level: float) -> FloatArray:
-    """Return how far from μ̂ another machine's measurement lies at most, with probability ``level``.
+    """Return the largest distance from μ̂ of another machine's measurement, with probability ``level``.
 
-    It is for an experiment as precise as these; the machine's true effect is closer. Shapes: (…).
+    This is for an experiment of the same precision; the machine's true effect is closer. Shapes: (…).
     """
     count = effects.count
     critical = special.stdtrit(count - 1, (1 + level) / 2)
@@ -123,7 +124,7 @@ def predicted_reach(effects: EffectsApart, level: float) -> FloatArray:
 
 
 def between_variance(effects: EffectsApart) -> FloatArray:
-    """Return the estimate of τ²: S² less the mean of the s_i², at least 0. Shapes: (…)."""
+    """Return the estimate of τ²: S² minus the mean of the s_i², at least 0. Shapes: (…)."""
     return np.asarray(np.maximum(0.0, effects.spread - effects.noise))
 
 
@@ -139,7 +140,7 @@ def between_interval(effects: EffectsApart, level: float) -> tuple[FloatArray, F
 
 
 def _spread_probability(effects: EffectsApart, total: FloatArray) -> FloatArray:
-    """Return the probability of a spread up to S², where τ² + mean s_i² is ``total``."""
+    """Return the probability of a spread up to S², given ``total`` = τ² + mean s_i²."""
     count = effects.count
     of_total = total**2 * count**2 / (effects.variances**2 / effects.df).sum(axis=-1)
     of_spread = satterthwaite_df((total - effects.noise)[..., None] + effects.variances)
@@ -149,7 +150,7 @@ def _spread_probability(effects: EffectsApart, total: FloatArray) -> FloatArray:
 def _falls_below(
     excess: Callable[[FloatArray], FloatArray], low: FloatArray, spread: FloatArray
 ) -> FloatArray:
-    """Return the variance from ``low`` on at which a falling function is no longer above 0."""
+    """Return the smallest variance, at least ``low``, at which a decreasing function is not above 0."""
     ends = np.log(low), np.log(np.maximum(low, spread) * _WIDEST)
     for _ in range(_HALVINGS):
         middle = (ends[0] + ends[1]) / 2

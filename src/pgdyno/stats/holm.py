@@ -1,4 +1,4 @@
-"""Holm's correction: at most α for any false finding among several comparisons.
+"""Holm's correction: probability of at most α for any false finding among several comparisons.
 
 Source: Holm (1979), Scandinavian Journal of Statistics 6, 65-70.
 """

@@ -3,25 +3,25 @@
     symbol  meaning                                                          shape     unit
     μ̂       mean log-ratio                                                   (…)       1
     c       critical t: Student's if all numbers were fixed beforehand,      (…)       1
-            anytime-valid if stopping looked at the data
+            anytime-valid if stopping depended on the data
     c_E     critical t of the interval that shows equivalence                (…)       1
-    m_r     round means, in the order of time                                (…, R)    1
+    m_r     round means, in chronological order                              (…, R)    1
 
-Works on one experiment and on thousands at once (see ``sample``), so that ``make simulate`` checks exactly
-what ``decide`` uses. Words are made elsewhere.
+Works on one experiment and on thousands at once (see ``sample``): ``make simulate`` checks exactly the code
+that ``decide`` uses. Texts are produced elsewhere.
 
 A verdict is withheld in two cases, and only in these:
-- Under 5 rounds. With 4, noise that is symmetric but has two modes puts all rounds on the same side one time
-  in 8 (2·2⁻⁴): no method can then promise more than 87.5 %. With 5 it is one time in 16 (93.75 %). Looking
-  after every round gives chance more chances, so it starts at 6 (96.9 % for the first look).
-- The effect itself moved: the round means have a trend. Their average describes no moment of the experiment.
+- Fewer than 5 rounds. With 4, symmetric bimodal noise puts all rounds on the same side one time in 8 (2·2⁻⁴):
+  no method can then guarantee more than 87.5 %. With 5 it is one time in 16 (93.75 %). Testing after every
+  round increases the risk, so it starts at 6 (96.9 % for the first look).
+- The effect drifted: the round means have a trend. Their average describes no time of the experiment.
 
 There is deliberately no pre-test for normality, skewness or outliers. The t interval is conservative under
 symmetric heavy tails, and noise of both arms cancels into a symmetric log-ratio. Under one-sided noise a
-pre-test removes the experiments that saw the tail and keeps those that did not, so coverage of what is left
-gets *worse* (docs/results/simulation.md; Rochon, Gondan, Kieser (2012), BMC Medical Research Methodology
-12:81). Nor does evident autocorrelation withhold a verdict: the widening covers what is evident, and what is
-left without those experiments is covered worse.
+pre-test removes the experiments that saw the tail and keeps those that did not, so the coverage of the
+remaining ones gets *worse* (docs/results/simulation.md; Rochon, Gondan, Kieser (2012), BMC Medical Research
+Methodology 12:81). Evident autocorrelation does not withhold a verdict either: the widening accounts for it,
+and without those experiments the coverage of the remaining ones is worse.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from pgdyno.stats.sample import BoolArray, FloatArray, Sample
 
 MINIMUM_ROUNDS_FOR_VERDICT = 5
 MINIMUM_ROUNDS_FOR_LOOKING = 6
-DRIFT_LEVEL = 0.01  # at it, one experiment in a hundred without any drift is withheld
+DRIFT_LEVEL = 0.01  # one experiment in a hundred without any drift is withheld
 
 
 @dataclass(frozen=True)
 class Inference:
-    """Everything decided from one sample. Shapes: all (…). Log-ratios, not ratios."""
+    """The results from one sample. Shapes: all (…). Log-ratios, not ratios."""
 
     estimate: MeanEstimate
     critical: FloatArray
@@ -72,10 +72,10 @@ class Inference:
 
 
 def infer(sample: Sample, *, level: float, margin: float, is_anytime: bool, bias: float = 0.0) -> Inference:
-    """Return interval and tests of a sample that ``nested.missing`` has no objection to.
+    """Return interval and tests of a sample for which ``nested.missing`` is None.
 
-    ``bias`` is that of ``nested.with_bias``. The wider critical value that looking again and again takes is
-    for the noise of rounds: the bias adds to such an interval what it adds to one of many fixed rounds.
+    ``bias`` is that of ``nested.with_bias``. The larger critical value of anytime-valid inference applies to
+    the noise of rounds only: the bias widens such an interval as it widens one of many fixed rounds.
     """
     estimated = nested.estimate(sample)
     share = special.ndtri((1 + level) / 2) / anytime.critical_t(estimated, level) if is_anytime else 1.0
@@ -89,9 +89,9 @@ def infer(sample: Sample, *, level: float, margin: float, is_anytime: bool, bias
 
 
 def infer_product(samples: Sequence[Sample], *, level: float, margin: float) -> Inference:
-    """Return interval and tests of the product of ratios that were measured one by one, see ``product``.
+    """Return interval and tests of the product of separately measured ratios, see ``product``.
 
-    The numbers of all of them were fixed beforehand. One of them that drifted is enough for a drift.
+    Their numbers of rounds were fixed beforehand. If any of them drifted, the product did.
     """
     estimated = product_estimate([nested.estimate(sample) for sample in samples])
     p_drift = np.min([drift_p_value(sample.round_means) for sample in samples], axis=0)
@@ -99,7 +99,7 @@ def infer_product(samples: Sequence[Sample], *, level: float, margin: float) -> 
 
 
 def infer_mean(estimated: MeanEstimate, *, level: float, margin: float) -> Inference:
-    """Return interval and tests of a mean over machines, which have no order in time and so no drift."""
+    """Return interval and tests of a mean over machines, which have no chronological order and no drift."""
     return _inferred(estimated, np.ones_like(estimated.mean), level=level, margin=margin, is_anytime=False)
 
 
@@ -120,7 +120,7 @@ def _inferred(
 
 
 def drift_p_value(round_means: FloatArray) -> FloatArray:
-    """Return the two-sided p-value against no linear trend over the rounds; 1 with fewer than 3.
+    """Return the two-sided p-value against no linear trend over the rounds; 1 with fewer than 3 rounds.
 
     Shapes: (…, R) → (…). The t test of a least-squares slope against the rounds' order.
     Source: Draper, Smith (1998), Applied Regression Analysis, 3rd ed., §1.5.

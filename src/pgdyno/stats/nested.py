@@ -8,13 +8,14 @@
     S²      sample variance of the m_r; unbiased for the mean of the v_r     (…)       1
     ν       degrees of freedom of S² (Satterthwaite)                         (…)       1
     f       inflation by autocorrelation between rounds, 1 if none           (…)       1
-    b       standard deviation of a bias that a whole experiment has         ()        1
+    b       standard deviation of a bias of the whole experiment             ()        1
 
 The estimate of μ is the plain mean of the round means, μ̂ = Σ m_r / R, with standard error S/√R: the method
-of unweighted means, exact when all rounds have as many blocks, and close when some blocks were void. It never
-pools the two levels, so a bias of started instances is in the interval whether or not it is evident.
+of unweighted means, exact if all rounds have the same number of blocks, and a good approximation if some
+blocks are void. It never pools the two levels, so the interval includes a bias of started instances whether
+or not it is evident.
 
-Start reading at ``estimate``. Nothing is estimated from fewer than 4 blocks or 2 rounds: see ``missing``.
+Start reading at ``estimate``. At least 4 blocks and 2 rounds are needed: see ``missing``.
 Sources: Searle, Casella, McCulloch (1992), Variance Components, ch. 3; Thomas, Hultquist (1978), Annals of
 Statistics 6, 582-587 (unweighted means); Satterthwaite (1946), Biometrics Bulletin 2, 110-114.
 """
@@ -35,17 +36,15 @@ from pgdyno.stats.sample import FloatArray, Sample
 
 MINIMUM_BLOCKS = 4
 MINIMUM_ROUNDS = 2
-_MOST_DF = (
-    1e6  # the same to all digits that count as infinitely many, which scipy's noncentral t does not take
-)
-RESOLUTION = 1e-12  # a log-ratio of measured doubles has no more digits: a smaller spread is none
+_MOST_DF = 1e6  # practically infinite; scipy's noncentral t does not accept infinity
+RESOLUTION = 1e-12  # the precision of a log-ratio of doubles: a smaller spread counts as none
 
 
 @dataclass(frozen=True)
 class MeanEstimate:
     """μ̂ with the inputs of its interval. Shapes: all (…), one per experiment.
 
-    ``standard_error`` contains the widening by autocorrelation; ``widening`` is that factor, 1 = none.
+    ``standard_error`` includes the widening by autocorrelation; ``widening`` is that factor, 1 = none.
     """
 
     rounds: int
@@ -61,10 +60,10 @@ class MeanEstimate:
 
 
 def with_bias(estimated: MeanEstimate, bias: float | FloatArray) -> MeanEstimate:
-    """Return the estimate with a bias of the whole experiment in its standard error: √(s² + b²).
+    """Return the estimate with a bias of the whole experiment included in its standard error: √(s² + b²).
 
-    No number of rounds shows such a bias, or makes it smaller; ``bias`` is its standard deviation, known from
-    other experiments. Degrees of freedom are Welch's and Satterthwaite's, of b² infinitely many.
+    More rounds neither reveal nor reduce such a bias; ``bias`` is its standard deviation, known from other
+    experiments. Degrees of freedom are Welch's and Satterthwaite's, infinitely many for b².
     """
     if not np.any(bias):
         return estimated
@@ -75,20 +74,20 @@ def with_bias(estimated: MeanEstimate, bias: float | FloatArray) -> MeanEstimate
 
 
 def missing(sample: Sample) -> Unknown | None:
-    """Return why there is no interval, or None if there is one."""
+    """Return why no interval can be computed; None if one can."""
     if sample.blocks < MINIMUM_BLOCKS:
         return Unknown(f"only {sample.blocks} of at least {MINIMUM_BLOCKS} blocks were measured")
     if sample.rounds < MINIMUM_ROUNDS:
-        return Unknown("the servers were started only once, so the bias of started instances is not known")
+        return Unknown("the servers were started only once, so the bias of started instances is unknown")
     if np.ptp(sample.round_means) < RESOLUTION:
-        return Unknown("all rounds gave exactly the same ratio, so the noise is not known")
+        return Unknown("all rounds gave exactly the same ratio, so the noise is unknown")
     return None
 
 
 def anova_components(sample: Sample) -> tuple[FloatArray, FloatArray]:
     """Return σ_A² and σ_E² by the ANOVA method (Henderson's method 1); a negative σ_A² becomes 0.
 
-    With one block in every round only their sum can be seen; it is given as σ_A², with σ_E² = 0.
+    With one block per round only their sum can be estimated; it is returned as σ_A², with σ_E² = 0.
     Shapes: (…), (…). Source: Searle, Casella, McCulloch (1992), ch. 3, unbalanced data.
     """
     counts, rounds, blocks = sample.counts, sample.rounds, sample.blocks
@@ -120,9 +119,10 @@ def satterthwaite_df(round_variances: FloatArray) -> FloatArray:
 def estimate(sample: Sample) -> MeanEstimate:
     """Return μ̂, its standard error and degrees of freedom.
 
-    Under autocorrelation the variance of the mean is f times S²/R. That S² is then too small as well, and the
-    degrees of freedom fewer, is left out on purpose: of few rounds f is known so badly that those corrections
-    made one interval in six of independent rounds useless, for 1 % more coverage of dependent ones.
+    Under autocorrelation the variance of the mean is f times S²/R. S² is then also too small, and there are
+    fewer degrees of freedom. These two effects are deliberately not corrected: few rounds determine f so
+    poorly that the corrections made one interval in six of independent rounds useless, for 1 % more coverage
+    of dependent ones.
     Source: Bayley, Hammersley (1946), Supplement to the J. of the Royal Statistical Society 8, 184-197.
     """
     means, rounds = sample.round_means, sample.rounds
@@ -157,7 +157,7 @@ def one_sided_p(estimated: MeanEstimate, null: float) -> FloatArray:
 def mean_interval(
     log_ratios: Sequence[Sequence[float]], level: float, *, bias: float = 0.0
 ) -> Interval | Unknown:
-    """Return the t interval of the ratio variant/baseline, numbers of rounds and blocks fixed beforehand.
+    """Return the t interval of the ratio variant/baseline, for numbers of rounds and blocks fixed beforehand.
 
     ``bias`` is that of ``with_bias``.
     """
@@ -171,6 +171,6 @@ def mean_interval(
 def ratio_interval(estimated: MeanEstimate, critical: float, level: float) -> Interval:
     """Return exp(μ̂ ± critical × standard error) of one experiment."""
     mean, half_width = float(estimated.mean), critical * float(estimated.standard_error)
-    with np.errstate(over="ignore"):  # noise beyond all measure has no upper end
+    with np.errstate(over="ignore"):  # extreme noise gives an infinite upper end
         low, point, high = np.exp([mean - half_width, mean, mean + half_width])
     return Interval(float(low), float(point), float(high), level)

@@ -1,4 +1,4 @@
-"""Minimum detectable effect: how large a change must be to be found.
+"""Minimum detectable effect: the smallest change that an experiment finds.
 
     symbol  meaning                                                          unit
     s       standard error of the mean log-ratio                             1
@@ -7,10 +7,10 @@
     δ       noncentrality: true log-ratio / s                                1
 
 A change is found if |T| > c, where T has the noncentral t distribution with ν degrees of freedom and
-noncentrality δ. The smallest δ for which that happens with the wanted power gives the effect exp(δ s) - 1.
-Before an experiment s follows from variance components and the planned numbers; after it, s is what was
-found. The "after" figure says how sensitive the experiment was; it is no evidence about the effect itself.
-Plans get an allowance for the widening by autocorrelation, which strikes independent rounds by chance.
+noncentrality δ. The smallest δ that gives the wanted power yields the effect exp(δ s) - 1. Before an
+experiment s follows from variance components and the planned numbers; afterwards s is the estimate. The
+"after" figure describes the sensitivity of the experiment; it is not evidence about the effect itself. Plans
+include an allowance for the widening by autocorrelation, which affects independent rounds by chance.
 
 Source: Johnson, Kotz, Balakrishnan (1995), Continuous Univariate Distributions 2, ch. 31 (noncentral t).
 """
@@ -26,7 +26,7 @@ from pgdyno.model.experiments.verdict import VarianceComponents
 from pgdyno.stats.autocorrelation import POWER_ALLOWANCE
 
 _HALVINGS = 60
-_LARGEST_NONCENTRALITY = 1e6  # an experiment that cannot find even this has no detectable effect
+_LARGEST_NONCENTRALITY = 1e6  # an experiment that cannot detect this has no detectable effect
 
 
 def detectable_noncentrality(df: float, critical: float, power: float) -> float:
@@ -36,11 +36,11 @@ def detectable_noncentrality(df: float, critical: float, power: float) -> float:
 
     def shortfall(delta: float) -> float:
         found_below = special.nctdtr(df, delta, -critical)
-        # scipy gives NaN where the far tail is zero to all digits.
+        # scipy returns NaN if the far tail is numerically zero.
         missed = special.nctdtr(df, delta, critical) - (0.0 if math.isnan(found_below) else found_below)
         return float(missed) - (1 - power)
 
-    # Near δ = c half of all changes are found; the noncentral t spreads wider the fewer ν there are.
+    # Near δ = c half of all changes are found; the noncentral t is wider for smaller ν.
     upper = critical + 2.0
     while shortfall(upper) > 0:
         upper *= 2
@@ -60,7 +60,7 @@ def detectable_effect(standard_error: float, df: float, critical: float, power: 
 
 
 def planned_standard_error(components: VarianceComponents, rounds: int, blocks_per_round: int) -> float:
-    """Return the standard error of the mean log-ratio that a plan leads to: √((σ_A² + σ_E²/n) / R)."""
+    """Return the expected standard error of the mean log-ratio of a plan: √((σ_A² + σ_E²/n) / R)."""
     round_variance = components.between_rounds**2 + components.within_rounds**2 / blocks_per_round
     return math.sqrt(round_variance / rounds)
 
@@ -75,7 +75,7 @@ def minimum_detectable_effect(
 ) -> float:
     """Return the smallest relative change that a planned experiment finds with probability ``power``.
 
-    Raises: ValueError for fewer than 2 rounds or 1 block per round: their noise cannot be known.
+    Raises: ValueError for fewer than 2 rounds or 1 block per round: the noise cannot be estimated.
     """
     if rounds < 2 or blocks_per_round < 1:
         raise ValueError(f"no plan: {rounds} rounds of {blocks_per_round} blocks")

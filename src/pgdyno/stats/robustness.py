@@ -1,7 +1,4 @@
-"""Robustness checks and diagnostics next to a verdict, in words.
-
-They inform and never decide.
-"""
+"""Robustness checks and diagnostics shown with a verdict, in words. They never affect the decision."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT, Inference
 from pgdyno.stats.sample import Sample
 from pgdyno.stats.signed_rank import signed_rank_p_value
 
-CHECKS_FROM_BLOCKS = 20  # below, neither the bootstrap nor ranks can tell anything
+CHECKS_FROM_BLOCKS = 20  # with fewer, neither the bootstrap nor ranks are informative
 
 
 def robustness_checks(sample: Sample, inference: Inference, level: float) -> Mapping[str, str]:
@@ -32,7 +29,7 @@ def robustness_checks(sample: Sample, inference: Inference, level: float) -> Map
 
 
 def _second_opinions(sample: Sample, level: float, *, is_changed: bool) -> Mapping[str, str]:
-    """Return whether bootstrap and ranks, too, exclude no change if and only if the interval does."""
+    """Return whether bootstrap and ranks agree with the interval on whether there is a change."""
     bca = bca_interval(sample.round_means, level)
     is_excluded = bca.low > 1 or bca.high < 1
     ranked = signed_rank_p_value(sample.round_means)

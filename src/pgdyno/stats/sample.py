@@ -1,14 +1,14 @@
 """The data of every analysis: log-ratios of blocks, nested in rounds.
 
     symbol  meaning                                                          shape     unit
-    y       ln(variant / baseline) of a block; of what was measured apart,   (…, N)    1
-            ln of its figure
-    n_r     blocks that count in round r                                     (R,)      blocks
+    y       ln(variant / baseline) of a block; for separately measured       (…, N)    1
+            servers, ln of the metric
+    n_r     valid blocks in round r                                          (R,)      blocks
     R, N    rounds (all servers newly started) and blocks, N = Σ n_r        ()        rounds, blocks
     m_r     mean of the blocks of round r                                    (…, R)    1
 
-Leading axes (…) are experiments that share one layout: the simulations analyse thousands at once with the
-very functions that analyse one. Blocks of a round are adjacent and in the order of time.
+Leading axes (…) are experiments with the same layout: simulations analyse thousands at once with the same
+functions that analyse one. Blocks of a round are adjacent and in chronological order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Sample:
 
     @classmethod
     def of(cls, log_ratios: Sequence[Sequence[float]]) -> Sample:
-        """Return the sample of one experiment, by round; rounds that lost all their blocks are left out.
+        """Return the sample of one experiment, by round; rounds without blocks are left out.
 
         Raises: ValueError for a log-ratio that is not finite.
         """
@@ -71,10 +71,10 @@ class Sample:
 
     @property
     def inverse(self) -> Sample:
-        """The same of baseline / variant."""
+        """The sample of baseline / variant."""
         return Sample(-self.values, self.counts)
 
     def first_rounds(self, rounds: int) -> Sample:
-        """Return the sample as it was after the first ``rounds`` rounds."""
+        """Return the sample of the first ``rounds`` rounds."""
         counts = self.counts[:rounds]
         return Sample(self.values[..., : int(counts.sum())], counts)

@@ -1,6 +1,4 @@
-"""Wilcoxon's signed-rank test over rounds.
-
-A robustness check that only assumes symmetric noise.
+"""Wilcoxon's signed-rank test over rounds: a robustness check that only assumes symmetric noise.
 
 Source: Wilcoxon (1945), Biometrics Bulletin 1, 80-83; exact null distribution up to 50 rounds without ties.
 """
@@ -21,7 +19,7 @@ def signed_rank_p_value(round_means: FloatArray) -> float:
     """
     sizes = np.unique(np.abs(round_means))
     if sizes.size < round_means.size or sizes.size > _MOST_EXACT or sizes[0] == 0:
-        # Its import takes a second, longer than all others of a command together: rare cases alone need it.
+        # Importing it takes a second, more than all other imports of a command; only rare cases need it.
         from scipy import stats
 
         return float(stats.wilcoxon(round_means).pvalue)
@@ -31,7 +29,7 @@ def signed_rank_p_value(round_means: FloatArray) -> float:
 
 
 def _null_distribution(rounds: int) -> FloatArray:
-    """Return the probability of every sum of positive ranks, from 0 on, if each sign is as likely."""
+    """Return the probability of every sum of positive ranks, from 0 on, if both signs are equally likely."""
     share = np.ones(1)
     for rank in range(1, rounds + 1):
         share = (np.pad(share, (0, rank)) + np.pad(share, (rank, 0))) / 2

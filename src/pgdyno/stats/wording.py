@@ -14,33 +14,30 @@ def interval(bounds: Interval) -> str:
 
 
 def difference(effect: float, bounds: Interval) -> str:
-    """Say how much higher or lower the variant is."""
+    """Return how much higher or lower the variant is."""
     size = numbers.size_of_change(effect, numbers.percent_digits(effect, bounds.low, bounds.high))
     return f"{size} {'higher' if effect > 1 else 'lower'}, {interval(bounds)}"
 
 
 def explanatory(effect: float, bounds: Interval) -> str:
-    """Say the difference in a metric that has no better direction."""
-    return f"{difference(effect, bounds)}; this metric explains, it does not decide"
+    """Return the difference in a metric without a better direction."""
+    return f"{difference(effect, bounds)}; this metric is explanatory and does not decide"
 
 
 def equivalent(shown: Equivalence, level: float) -> str:
-    """Say that the difference is too small to matter."""
+    """Return that the difference is within the margin."""
     confidence = f"{numbers.share(level)} confidence"
     return f"within ±{numbers.share(shown.margin)} with {confidence} ({interval(shown.interval)})"
 
 
 def undecided(bounds: Interval, mde: float | None, power: float) -> str:
-    """Explain why neither a difference nor equivalence is shown.
-
-    Includes the effect that would have been found.
-    """
+    """Return why neither a difference nor equivalence is shown, with the minimum detectable effect."""
     found = would_have_been_found(mde, power)
     return f"cannot tell: the interval {numbers.interval(bounds)} allows both{found}"
 
 
 def corrected_away(effect: float, bounds: Interval, p_values: tuple[float, float], comparisons: int) -> str:
-    """Say that a difference does not survive the correction for several comparisons."""
+    """Return that a difference is not significant after the correction for several comparisons."""
     before, after = (_p(value) for value in p_values)
     return (
         f"cannot tell: {difference(effect, bounds)}, but with {comparisons} comparisons "
@@ -49,58 +46,58 @@ def corrected_away(effect: float, bounds: Interval, p_values: tuple[float, float
 
 
 def too_few_rounds(rounds: int, wanted: int) -> str:
-    """Say that a verdict would rest on luck."""
+    """Return that too few rounds were measured for a verdict."""
     return (
-        f"withheld: {rounds} rounds of started servers are too few to rule out luck, "
+        f"withheld: {rounds} rounds of started servers are too few to rule out chance, "
         f"at least {wanted} are needed"
     )
 
 
 def drifted(first: float, last: float, p_value: float) -> str:
-    """Say that the effect moved; ``first`` and ``last`` are the ratios of the outer rounds' thirds."""
+    """Return that the effect drifted; ``first`` and ``last`` are ratios of the first and last third."""
     return (
         f"withheld: the ratio drifted from {_side_by_side(first, last)} "
-        f"during the experiment (p = {_p(p_value)}), so its average says little"
+        f"during the experiment (p = {_p(p_value)}), so its average is not meaningful"
     )
 
 
 def drifted_apart(first: float, last: float, p_value: float) -> str:
-    """Say that one of two machines became faster or slower; both are relative to its own mean."""
+    """Return that one of two machines became faster or slower; both ratios are relative to its own mean."""
     return (
         f"withheld: it drifted from {_side_by_side(first, last)} against its mean while "
-        f"it was measured (p = {_p(p_value)}), so its average says little"
+        f"it was measured (p = {_p(p_value)}), so its average is not meaningful"
     )
 
 
 def too_few_machines(machines: int, wanted: int) -> str:
-    """Say that a verdict across machines would rest on luck."""
+    """Return that too few machines were measured for a verdict across machines."""
     return (
-        f"withheld: {machines} machines are too few to rule out that they are alike by luck, "
+        f"withheld: {machines} machines are too few to rule out that they agree by chance, "
         f"at least {wanted} are needed"
     )
 
 
 def one_machine() -> str:
-    """Say that nothing is known about other machines."""
-    return "withheld: all of it was measured on one machine, which says nothing about others"
+    """Return that a single machine does not represent others."""
+    return "withheld: only one machine was measured, which does not represent others"
 
 
 def stopped_by_looking() -> str:
-    """Say that a machine's several experiments have no common interval."""
+    """Return that the mean of a machine's experiments has no valid interval."""
     return (
-        "withheld: its experiments ended when they had seen enough, and no interval of the mean of such ones "
-        "is known to hold"
+        "withheld: the length of its experiments depended on their data, and no valid interval is known for "
+        "the mean of such experiments"
     )
 
 
 def not_on_all_machines(mean: str, against: Sequence[tuple[str, float]]) -> str:
-    """Say which machines, with their ratios, surely do not agree with the mean of all."""
+    """Return the machines, with their ratios, that certainly disagree with the mean of all."""
     machines = ", ".join(f"{numbers.change(ratio)} on {name}" for name, ratio in against)
-    return f"not everywhere: on the mean of the machines it is {mean}, but surely {machines}"
+    return f"not everywhere: on the mean of the machines it is {mean}, but certainly {machines}"
 
 
 def would_have_been_found(mde: float | None, power: float) -> str:
-    """Return the clause about the minimum detectable effect, empty if there is none."""
+    """Return the clause about the minimum detectable effect; empty without one."""
     if mde is None:
         return ""
     change = numbers.size_of_change(1 + mde)
@@ -108,7 +105,7 @@ def would_have_been_found(mde: float | None, power: float) -> str:
 
 
 def agreement(*, agrees: bool, figures: str) -> str:
-    """Describe the result of a robustness check."""
+    """Return the result of a robustness check."""
     return f"{'agrees' if agrees else 'disagrees'}: {figures}"
 
 

@@ -1,14 +1,14 @@
 """Bundles: an experiment as one portable zip file with checksums.
 
     NAME/experiment.json   the experiment         NAME/experiment.schema.json   its JSON Schema
-    NAME/report.html       for people             NAME/blocks.csv, slices.csv   raw series
-    NAME/steps.csv         of steps: what was     NAME/intervals.csv            of steps: rates over time
-                           recorded in each
+    NAME/report.html       human-readable         NAME/blocks.csv, slices.csv   raw series
+    NAME/steps.csv         of steps: recorded     NAME/intervals.csv            of steps: rates over time
+                           figures
     NAME/histograms.csv    latencies by slice     NAME/SHA256SUMS               for sha256sum --check
-    NAME/README.txt        what this is           NAME/SHA256SUMS.sig           if signed, see ``signature``
+    NAME/README.txt        explanation            NAME/SHA256SUMS.sig           if signed, see ``signature``
 
-Equal contents give equal bytes: members are sorted and carry no times and no owners. Checksums show damage
-and careless edits; that nobody has written other ones, only a signature shows.
+Equal contents give equal bytes: members are sorted and have no times or owners. Checksums detect damage and
+careless edits; only a signature shows that the checksums themselves were not replaced.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _BEGINNING = b"PK\x03\x04"  # of a zip file's first member: APPNOTE.TXT §4.3.7
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1  # bit of a member's flags: APPNOTE.TXT §4.4.4
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
-"""Errors of a member that is damaged, encrypted, or packed in another way."""
+"""Errors of a member that is damaged, encrypted, or compressed by an unknown method."""
 
 
 @dataclass(frozen=True)
 class BundleFile:
-    """One file of a bundle, as it is."""
+    """One file of a bundle, with its actual size and checksum."""
 
     name: str
     size_bytes: int
@@ -68,8 +68,8 @@ class BundleFile:
 class Verification:
     """Result of verifying a bundle. ``experiment`` is None when it cannot be read.
 
-    ``signature`` None: it has none, or one that is a problem. ``advice`` is what to do about the problems,
-    where anything is known to help.
+    ``signature`` None: it has none, or an invalid one. ``advice`` is a remedy for the problems, if one is
+    known.
     """
 
     path: str
@@ -81,9 +81,9 @@ class Verification:
 
 
 def pack_bundle(name: str, files: Mapping[str, bytes], sign: Callable[[bytes], bytes] | None = None) -> bytes:
-    """Return the zip file of a bundle; ``name`` is the directory that it unpacks into.
+    """Return the zip file of a bundle; ``name`` is its top directory.
 
-    ``sign`` makes the signature of its checksums.
+    ``sign`` returns the signature of its checksums.
     """
     lines = (f"{hashlib.sha256(files[key]).hexdigest()}  {key}\n" for key in sorted(files))
     sums = "".join(lines).encode()
@@ -93,7 +93,7 @@ def pack_bundle(name: str, files: Mapping[str, bytes], sign: Callable[[bytes], b
         for key, content in [*sorted(files.items()), *seal]:
             member = zipfile.ZipInfo(f"{name}/{key}", date_time=_EPOCH)
             member.compress_type = zipfile.ZIP_DEFLATED
-            member.create_system = 3  # Unix, wherever this runs
+            member.create_system = 3  # Unix, on any platform
             member.external_attr = _FILE_MODE
             archive.writestr(member, content)
     return buffer.getvalue()
@@ -102,9 +102,9 @@ def pack_bundle(name: str, files: Mapping[str, bytes], sign: Callable[[bytes], b
 def check_bundle(path: Path, signers: Path | None = None) -> Verification:
     """Check every checksum, the signature if there is one, and the experiment's schema.
 
-    Nothing is unpacked to disk. With a file of allowed ``signers``, one of them has to have signed it.
-    Raises: StorageError if the file cannot be opened, or is no zip file at all; if it is signed, and what
-    checks signatures is not installed.
+    Nothing is unpacked to disk. With a file of allowed ``signers``, a signature by one of them is required.
+    Raises: StorageError if the file cannot be opened, or is not a zip file; if it is signed, and ssh-keygen
+    is not installed.
     """
     try:
         with open_plain(path) as packed, zipfile.ZipFile(packed) as archive:
@@ -112,29 +112,29 @@ def check_bundle(path: Path, signers: Path | None = None) -> Verification:
     except OSError as error:
         raise StorageError(f'could not open "{path}"', detail=error.strerror or str(error)) from error
     except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
-        if _begins_as_one(path):
+        if _begins_as_bundle(path):
             raise StorageError(
-                f'"{path}" is not a whole bundle',
-                detail=f"it begins as one and does not end as one: {error}",
-                hint="get it again: it was cut off, or its end was changed",
+                f'"{path}" is an incomplete bundle',
+                detail=f"it begins like a bundle, but its end is missing or damaged: {error}",
+                hint="get it again: it was truncated, or its end was changed",
             ) from error
         raise StorageError(
             f'"{path}" is not a bundle',
-            detail=f"it is no readable zip file: {error}",
+            detail=f"it is not a readable zip file: {error}",
             hint="bundles are written by: pgdyno bundle export EXPERIMENT",
         ) from error
 
 
-def _begins_as_one(path: Path) -> bool:
+def _begins_as_bundle(path: Path) -> bool:
     with open_plain(path) as file:
         return file.read(len(_BEGINNING)) == _BEGINNING
 
 
 def verified_lines(path: Path, found: Verification, key: str) -> Iterator[str] | None:
-    """Return the lines of a file of a bundle that was checked; None if the bundle has none of this name.
+    """Return the lines of a file in a checked bundle; None if the bundle has no file of this name.
 
-    Raises: StorageError, as the lines are read, if one or the file is too long, or it is not the file that
-    was checked.
+    Raises: StorageError, while the lines are read, if a line or the file is too long, or if the file differs
+    from the checked one.
     """
     checked = next((file for file in found.files if file.name == key), None)
     return None if checked is None else _lines(path, checked)
@@ -150,7 +150,7 @@ def _lines(path: Path, checked: BundleFile) -> Iterator[str]:
                     rows += 1
                     if len(line) > LINE_BYTES or rows > ROWS:
                         raise StorageError(
-                            f"line {rows} of {checked.name} is not read",
+                            f"line {rows} of {checked.name} exceeds a limit",
                             detail=f"a file may have {ROWS} lines, each of up to {LINE_BYTES} bytes",
                         )
                     digest.update(line)
@@ -158,7 +158,7 @@ def _lines(path: Path, checked: BundleFile) -> Iterator[str]:
     except (OSError, KeyError, *_UNREADABLE) as error:
         raise StorageError(f'"{path}" was changed while it was read', detail=str(error)) from error
     if digest.hexdigest() != checked.sha256:
-        raise StorageError(f'"{path}" was changed while it was read', detail=f"{checked.name} is another one")
+        raise StorageError(f'"{path}" was changed while it was read', detail=f"{checked.name} differs")
 
 
 def _check(path: Path, archive: zipfile.ZipFile, signers: Path | None) -> Verification:
@@ -187,7 +187,7 @@ def _signature(
     files: Mapping[str, BundleFile],
     signers: Path | None,
 ) -> Signature | Unknown | None:
-    """Return the signature; None if there is none and none has to be, Unknown if something is wrong."""
+    """Return the signature; None if it is neither present nor required, Unknown if something is wrong."""
     sums, seal = (_small_text(archive, members, files, key, SEAL_BYTES) for key in (CHECKSUMS, SIGNATURE))
     if seal is None or sums is None:
         if SIGNATURE in files:
@@ -202,19 +202,19 @@ def _key(member: zipfile.ZipInfo) -> str:
 
 
 def _misplaced(members: list[zipfile.ZipInfo]) -> Iterator[str]:
-    """Yield members that unpacking would put elsewhere, or over one another."""
+    """Yield members that would be unpacked outside of the bundle, or over one another."""
     seen: set[str] = set()
     directories = {member.filename.partition("/")[0] for member in members}
     if len(directories) > 1:
-        yield f"its files lie in {len(directories)} directories: {', '.join(sorted(directories))}"
+        yield f"its files are in {len(directories)} directories: {', '.join(sorted(directories))}"
     for member in members:
         name = member.filename
         if name.startswith("/") or "\\" in name or ".." in name.split("/"):
             yield f'"{name}" points outside of the bundle'
         if name in seen:
-            yield f'"{name}" is there twice'
+            yield f'"{name}" occurs twice'
         if name.endswith("/") and member.file_size:
-            yield f'"{name}" is a directory, and has {member.file_size} bytes'
+            yield f'"{name}" is a directory, but has {member.file_size} bytes'
         seen.add(name)
 
 
@@ -222,7 +222,7 @@ def _digest(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> str:
     if member.flag_bits & _ENCRYPTED:
         raise zipfile.BadZipFile("it is encrypted")
     if member.compress_type not in _METHODS:
-        raise zipfile.BadZipFile(f"it is packed by method {member.compress_type}, not by deflate")
+        raise zipfile.BadZipFile(f"it is compressed by method {member.compress_type}, not by deflate")
     digest = hashlib.sha256()
     with archive.open(member) as file:
         for chunk in _chunks(file):
@@ -272,7 +272,7 @@ def _read_experiment(
         return None, [f"{EXPERIMENT} is missing or too large"], None
     try:
         document = parse(text)
-        del text  # as large as the document, which is read into objects now
+        del text  # frees memory: it is as large as the document, now parsed
     except json.JSONDecodeError as error:
         return (
             None,
@@ -297,11 +297,11 @@ def _small_text(
     key: str,
     limit_bytes: int,
 ) -> str | None:
-    """Return a text file of the bundle; None if it is not there, damaged, or too large to be one."""
+    """Return a text file of the bundle; None if it is missing, damaged, or too large."""
     member = next((member for member in members if _key(member) == key), None)
     if member is None or key not in files or member.file_size > limit_bytes:
         return None
     try:
         return archive.read(member).decode("utf-8", errors="replace")
-    except _UNREADABLE:  # another member of the name was read
+    except _UNREADABLE:  # ``files`` then has another member of the same name
         return None

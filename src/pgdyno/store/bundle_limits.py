@@ -1,7 +1,7 @@
-"""Limits of bundles: one that was made to fill memory is refused before it does. Pure.
+"""Limits of bundles: a bundle crafted to exhaust memory is refused before it can. Pure.
 
-Measured bundles of whole experiments unpack to 13 MB, their largest document has 5 MB, and no file of one
-is packed to less than a sixteenth.
+Measured bundles of whole experiments unpack to 13 MB, their largest document has 5 MB, and none of their
+files is compressed to less than a sixteenth.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ DOCUMENT_BYTES = 32 << 20
 TOTAL_BYTES = 512 << 20
 LINE_BYTES = 256 << 10  # of series: a histogram has a few kilobytes
 ROWS = 1_000_000
-SEAL_BYTES = 16 << 10  # of the checksums, a line of some 90 bytes for each file, and of a signature of them
-_PROBLEMS = 8  # listed at once: more do not help
+SEAL_BYTES = 16 << 10  # of the checksums, with some 90 bytes per file, and of their signature
+_PROBLEMS = 8  # most problems listed at once: more do not help
 _MEMBERS = 64
 _RATIO = 100  # deflate reaches 1032 with zeros
-_SMALL_BYTES = 1 << 20  # no ratio is asked of what fits into any memory
-_BYTES_PER_CONTAINER = 16  # Python takes 200 bytes for an object with one member
+_SMALL_BYTES = 1 << 20  # up to this size, which fits into any memory, no ratio is checked
+_BYTES_PER_CONTAINER = 16  # Python needs 200 bytes for an object with one member
 _DEPTH = 64
 _DIGITS = 20  # of 64 bits
-_CHARACTERS = 40  # of a decimal number: Python writes 24
+_CHARACTERS = 40  # of a decimal number: Python writes up to 24
 
 
 def oversized(members: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
-    """Yield why an archive is not unpacked."""
+    """Yield the reasons why an archive is not unpacked."""
     size_bytes = sum(member.file_size for member in members)
     if size_bytes > TOTAL_BYTES:
         yield f"it unpacks to {size_bytes} bytes, more than the {TOTAL_BYTES} that are read"
@@ -49,9 +49,9 @@ def first_problems(problems: Iterable[str]) -> tuple[str, ...]:
 
 
 def parse(text: str) -> Any:
-    """Return a JSON document of numbers that can be stored, and of no more parts than its size explains.
+    """Return a parsed JSON document, after checking its numbers, nesting and number of containers.
 
-    Raises: ValueError, with json.JSONDecodeError among them; RecursionError.
+    Raises: ValueError, including json.JSONDecodeError; RecursionError.
     """
     containers = text.count("[") + text.count("{")
     if len(text) > _SMALL_BYTES and containers * _BYTES_PER_CONTAINER > len(text):
@@ -62,7 +62,7 @@ def parse(text: str) -> Any:
 
 
 def _check(document: object) -> None:
-    """Raise ValueError for halves of characters, which no file can hold, and for too deep a nesting."""
+    """Raise ValueError for lone surrogates, which cannot be written to a file, and for too deep nesting."""
     open_ = [iter((document,))]
     while open_:
         for value in open_[-1]:
@@ -79,7 +79,7 @@ def _check(document: object) -> None:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _whole(text: str) -> int:
@@ -90,5 +90,5 @@ def _whole(text: str) -> int:
 
 def _decimal(text: str) -> float:
     if len(text) > _CHARACTERS or not math.isfinite(float(text)):
-        raise ValueError(f"{text[:_CHARACTERS]} is no number that can be stored")
+        raise ValueError(f"{text[:_CHARACTERS]} is not a number that can be stored")
     return float(text)

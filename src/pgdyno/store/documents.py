@@ -2,8 +2,8 @@
 
 Bundles contain these documents, and other programs read them.
 
-The form is that of ``base/document.py``. Members that a document has and this version does not know are
-ignored, so that additions need no new version; ``SCHEMA_VERSION`` counts changes of what is already there.
+The form is that of ``base/document.py``. Unknown members of a document are ignored, so additions need no new
+version; ``SCHEMA_VERSION`` counts changes of existing members.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.store.bundle_limits import first_problems
 
 SCHEMA_VERSION = 1
-_CONTAINERS = ("tuple", "dict")  # schemas of what may have any number of members
-_LONGEST_PLACE = 200  # arbitrary; members of a document may have names of megabytes
+_CONTAINERS = ("tuple", "dict")  # schemas of values with any number of members
+_LONGEST_PLACE = 200  # arbitrary; a document may have member names of megabytes
 
 
 def dump_experiment(experiment: Experiment) -> dict[str, Json]:
@@ -36,7 +36,7 @@ def load_experiment(document: Mapping[str, Any]) -> Experiment:
     """Return the experiment of a document.
 
     Raises: StorageError for a document of another schema version, or one that is not an experiment; the
-    detail then names the members that are wrong, of a list or mapping the first one.
+    detail then lists invalid members, only the first of each list or mapping.
     """
     _check_version(document.get("schema_version"))
     body = {key: value for key, value in document.items() if key != "schema_version"}
@@ -83,15 +83,15 @@ def problems(error: ValidationError) -> str:
 
 @lru_cache(maxsize=1)
 def _adapter() -> TypeAdapter[Experiment]:
-    """Return the validator, built at first use: building it takes longer than most commands run."""
+    """Return the validator, built at first use because that takes longer than most commands."""
     return TypeAdapter(Experiment)
 
 
 @lru_cache(maxsize=1)
 def _validator() -> SchemaValidator:
-    """Return a validator like the adapter's that leaves a list or mapping at the first wrong member.
+    """Return a validator like the adapter's that stops at the first invalid member of a list or mapping.
 
-    The adapter collects an error for each one: gigabytes, for 700 kB of a document that was made for that.
+    The adapter collects an error for each one: gigabytes, for a crafted document of 700 kB.
     """
     return SchemaValidator(cast("CoreSchema", _with_fail_fast(_adapter().core_schema)))
 

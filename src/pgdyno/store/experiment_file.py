@@ -1,7 +1,4 @@
-"""Experiment files: a study written in TOML.
-
-Every mistake in a file is reported at once.
-"""
+"""Experiment files: a study in TOML. All mistakes in a file are reported at once."""
 
 from __future__ import annotations
 
@@ -19,12 +16,12 @@ from pgdyno.store.toml_file import read_toml_file
 
 V = TypeVar("V")
 
-_MOST_CHARACTERS = 256 << 10  # of a file: arbitrary; one with 1,000 variants has 60,000
-_SEVERAL = "a file has one study: make several of it"
+_MOST_CHARACTERS = 256 << 10  # of a file: arbitrary; a file with 1,000 variants has 60,000
+_SPLIT = "a file contains one study: split it"
 
 
 def _named_once(settings: dict[str, V]) -> dict[str, V]:
-    """Refuse one setting in two spellings: the server does not tell ``FSYNC`` from ``fsync``."""
+    """Refuse one setting in two spellings: the server does not distinguish ``FSYNC`` and ``fsync``."""
     folded = Counter(name.lower() for name in settings)
     repeated = sorted(name for name, count in folded.items() if count > 1)
     if repeated:
@@ -37,7 +34,7 @@ class _Strict(BaseModel):
 
 
 class VariantTable(_Strict):
-    """``[variants.NAME]``: settings as PostgreSQL writes them, always as text."""
+    """``[variants.NAME]``: settings in PostgreSQL's syntax, always as text."""
 
     server: str | None = None
     settings: Annotated[dict[str, str], AfterValidator(_named_once)] = Field(default_factory=dict)
@@ -72,15 +69,15 @@ class ExperimentFile(_Strict):
 def read_experiment_file(path: Path) -> Study:
     """Return the study in a TOML file.
 
-    Raises: ExperimentFileError listing everything that is wrong with it; VariantError for a setting that is
-    none, or may not be measured.
+    Raises: ExperimentFileError with all mistakes; VariantError for an invalid setting, or one that may not
+    be measured.
     """
     parsed = read_toml_file(
         path,
         ExperimentFile,
         ExperimentFileError,
         most_characters=_MOST_CHARACTERS,
-        if_larger=_SEVERAL,
+        if_larger=_SPLIT,
     )
     return _study(path, parsed)
 

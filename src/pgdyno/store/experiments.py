@@ -1,9 +1,9 @@
-"""Experiments on disk, as they come: one SQLite file in WAL mode.
+"""Experiments on disk, written while they run: one SQLite file in WAL mode.
 
-A slice is one row, written as it ends; what it has counted is added when its round has been read, and each
-block then written as one JSON document.
-After ``kill -9`` everything up to the running slice is there. Commits are not flushed to the disk
-(``synchronous=NORMAL``), because that would disturb what is measured; they survive the end of the process.
+A slice is one row, written when it ends. Its counts are added once the logs of its round have been read; each
+block is then written as one JSON document.
+After ``kill -9`` everything before the running slice is present. Commits are not flushed to disk
+(``synchronous=NORMAL``), because that would disturb the measurement; they survive the end of the process.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ADDED_COLUMNS = {
     "latencies": "TEXT",
     "apart_ns": "INTEGER",
 }
-"""Of slices, since version 1, in this order."""
+"""Columns of slices added since version 1, in this order."""
 _VERSION = 4
 _ADD_SLICE = "INSERT INTO slice VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD_COUNT = (
@@ -63,7 +63,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Place:
-    """Where slices stand in an experiment."""
+    """The position of slices in an experiment."""
 
     workload: str
     round: int
@@ -72,14 +72,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an experiment comes from that was not measured here."""
+    """The origin of an imported experiment."""
 
-    imported: str  # when: ISO 8601, UTC
+    imported: str  # time: ISO 8601, UTC
     bundle_sha256: str
 
 
 class ExperimentStore:
-    """Reads and writes experiments. One writer at a time; readers may look while it runs."""
+    """Reads and writes experiments. One writer at a time; readers may read at the same time."""
 
     def __init__(self, path: Path) -> None:
         """Open the store, creating it at first use. Raises: StorageError if it cannot be used."""
@@ -95,7 +95,7 @@ class ExperimentStore:
     def _add_columns(self) -> None:
         """Add missing columns to the slice table.
 
-        Some may exist already, if pgdyno was stopped meanwhile.
+        Some may exist already, if pgdyno was interrupted during an earlier attempt.
         """
         known = {name for (name,) in self._connection.execute("SELECT name FROM pragma_table_info('slice')")}
         for name, kind in _ADDED_COLUMNS.items():
@@ -107,7 +107,7 @@ class ExperimentStore:
         self._connection.close()
 
     def save(self, experiment: Experiment) -> None:
-        """Write everything but the blocks; replaces an earlier version of the same experiment."""
+        """Write all but the blocks; replaces an earlier version of the same experiment."""
         document = _readable(_EXPERIMENT, replace(experiment, blocks=()))
         self._execute(
             "INSERT INTO experiment VALUES (?, ?, ?)"
@@ -123,10 +123,7 @@ class ExperimentStore:
     def add_counts(
         self, experiment_id: str, workload: str, round_index: int, block: int, slices: Iterable[Slice]
     ) -> None:
-        """Write the counts of slices of a block.
-
-        They are known once the round's logs have been read.
-        """
+        """Write the counts of slices of a block, which are known once the round's logs have been read."""
         where = (experiment_id, workload, round_index, block)
         rows = [(one.completed, one.latencies, *where, one.arm, one.start_ns) for one in slices]
         with self._transaction() as connection:
@@ -141,9 +138,9 @@ class ExperimentStore:
     def add_imported(
         self, experiment: Experiment, slices: Iterable[tuple[Place, Slice]], origin: Origin
     ) -> None:
-        """Write an experiment of another store, all of it or nothing. Its figures were finite in a bundle.
+        """Write an experiment of another store atomically. Its figures are finite, being from a bundle.
 
-        Raises: StorageError if there is one of this id, or it cannot be written.
+        Raises: StorageError if the id exists already, or if it cannot be written.
         """
         key = experiment.id
         blocks = ((key, b.workload, b.round, b.index, _document(_BLOCK, b)) for b in experiment.blocks)
@@ -162,14 +159,14 @@ class ExperimentStore:
             raise StorageError("could not write to the store", detail=str(error)) from error
 
     def origins(self) -> dict[str, Origin]:
-        """Return where experiments come from that were not measured here, by id."""
+        """Return the origins of imported experiments, by id."""
         rows = self._connection.execute("SELECT experiment, imported, bundle_sha256 FROM imported")
         return {key: Origin(*origin) for key, *origin in rows}
 
     def load(self, experiment_id: str) -> Experiment:
         """Return an experiment with all its blocks.
 
-        Raises: StorageError if there is none of this id, or it cannot be read.
+        Raises: StorageError if the id does not exist, or if it cannot be read.
         """
         head = self.load_head(experiment_id)
         rows = self._connection.execute(
@@ -186,13 +183,13 @@ class ExperimentStore:
         return _read(_EXPERIMENT, document, experiment_id)
 
     def require(self, experiment_id: str) -> None:
-        """Raise StorageError if there is no experiment of this id."""
+        """Raise StorageError if no experiment has this id."""
         if not self.has(experiment_id):
             newest = ", ".join(self.ids()[:5]) or "none"
             raise StorageError(f'no experiment "{experiment_id}"', detail=f"the newest are: {newest}")
 
     def delete(self, experiment_id: str) -> None:
-        """Remove an experiment with its series, all of it or nothing."""
+        """Remove an experiment with its series, atomically."""
         try:
             with self._transaction() as connection:
                 for table in ("slice", "block", "imported"):
@@ -216,7 +213,7 @@ class ExperimentStore:
             )
 
     def unread(self, experiment_id: str) -> list[Place]:
-        """Return the places that have slices and no block: those of a round that was never read."""
+        """Return the places with slices but without a block: those of rounds whose logs were never read."""
         rows = self._connection.execute(
             "SELECT DISTINCT s.workload, s.round, s.block FROM slice s WHERE s.experiment = ?"
             " AND NOT EXISTS (SELECT 1 FROM block b WHERE (b.experiment, b.workload, b.round, b.block)"
@@ -234,7 +231,7 @@ class ExperimentStore:
             )
 
     def has(self, experiment_id: str) -> bool:
-        """Whether there is an experiment of this id."""
+        """Whether an experiment has this id."""
         row = self._connection.execute("SELECT 1 FROM experiment WHERE id = ?", (experiment_id,)).fetchone()
         return row is not None
 
@@ -245,7 +242,7 @@ class ExperimentStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Begin explicitly: without an isolation level, sqlite3 commits every statement on its own."""
+        """Run a transaction. It begins explicitly: sqlite3 without isolation level is in autocommit mode."""
         self._connection.execute("BEGIN IMMEDIATE")
         with self._connection:  # commits, or rolls back on an exception
             yield self._connection
@@ -258,10 +255,10 @@ class ExperimentStore:
 
 
 def _readable(adapter: TypeAdapter[_T], thing: _T) -> str:
-    """Return a document that can be read again. Raises: StorageError where a figure is infinite or NaN."""
+    """Return a document that can be read again. Raises: StorageError for an infinite figure or NaN."""
     document = _document(adapter, thing)
     try:
-        adapter.validate_json(document)  # has null for such figures, which only optional ones may be
+        adapter.validate_json(document)  # such figures are null in it, which only optional members allow
     except ValidationError as error:
         raise StorageError("the experiment cannot be stored", detail=problems(error)) from error
     return document
@@ -270,7 +267,7 @@ def _readable(adapter: TypeAdapter[_T], thing: _T) -> str:
 def _document(adapter: TypeAdapter[_T], thing: _T) -> str:
     try:
         return adapter.dump_json(thing).decode()
-    except PydanticSerializationError as error:  # half of a character
+    except PydanticSerializationError as error:  # a lone surrogate
         raise StorageError("the experiment cannot be stored", detail=str(error)) from error
 
 
@@ -281,7 +278,7 @@ def _read(adapter: TypeAdapter[_T], document: str, experiment_id: str) -> _T:
         raise StorageError(
             f'the experiment "{experiment_id}" cannot be read',
             detail=problems(error),
-            hint="upgrade pgdyno if a newer one has stored it; else "
+            hint="upgrade pgdyno if a newer version stored it; otherwise: "
             f"pgdyno experiments delete {experiment_id}",
         ) from error
 
@@ -295,11 +292,11 @@ def _slice_row(experiment_id: str, place: Place, done: Slice) -> tuple[object, .
 
 
 def _opened(path: Path) -> tuple[sqlite3.Connection, int]:
-    """Open the file, whose statements are transactions of their own; return its version as well, 0 if new.
+    """Return a connection to the file, in autocommit mode, and the file's version, 0 if new.
 
     Raises: StorageError if a newer pgdyno has written it; sqlite3.DatabaseError.
     """
-    connection = sqlite3.connect(path, isolation_level=None)  # waits 5 s for another process that writes
+    connection = sqlite3.connect(path, isolation_level=None)  # waits up to 5 s for another writer
     found = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if found > _VERSION:
         raise StorageError(

@@ -1,6 +1,6 @@
-"""Write whole files: a reader sees the old one or the new one, never a part.
+"""Write files atomically: a reader sees the old or the new file, never a part.
 
-Of files that a user has named, plain ones alone are opened. A pipe is waited for, and a device may not end.
+Of the files named by a user, only regular ones are opened: a pipe blocks, and a device may be endless.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from pathlib import Path
 
 from pgdyno.base.errors import StorageError
 
-_ORDINARY_MODE = 0o666  # before the umask: what open() would give
+_ORDINARY_MODE = 0o666  # before the umask, as with open()
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_LOOK = os.O_PATH | os.O_CLOEXEC  # opens no device: some do things when they are opened
+_LOOK = os.O_PATH | os.O_CLOEXEC  # does not open a device: opening some of them has side effects
 
 
 def write_whole(path: Path, content: bytes, mode: int = _ORDINARY_MODE) -> None:
-    """Write a file through a temporary file in the same directory. ``mode`` is that before the umask.
+    """Write a file through a temporary file in the same directory. ``mode`` applies before the umask.
 
-    The directory may be another user's, who may exchange it or the temporary name at any moment: all happens
-    in the directory as it was opened, and nothing is done to a file by its name but renaming and removing.
-    Raises: StorageError if it cannot be written (no such directory, no permission, disk full); the file
-    that was there before is then unchanged.
+    The directory may belong to another user, who may exchange it or the temporary file at any time: all
+    operations are relative to the opened directory, and files are only renamed and removed by name.
+    Raises: StorageError if it cannot be written (no such directory, no permission, disk full); an existing
+    file is then unchanged.
     """
     try:
         directory = os.open(path.parent, _DIRECTORY)
@@ -55,9 +55,9 @@ def _write_in(directory: int, name: str, content: bytes, mode: int) -> None:
 
 
 def open_plain(path: Path) -> BufferedReader:
-    """Open a file, which may be behind links, for reading.
+    """Open a regular file for reading; links are followed.
 
-    Raises: OSError, also for what is no plain file, with what to do in its words.
+    Raises: OSError, also if it is not a regular file; its text then contains the remedy.
     """
     look = os.open(path, _LOOK)
     try:
@@ -65,11 +65,11 @@ def open_plain(path: Path) -> BufferedReader:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
-            words = "it is a pipe or a device: write what it gives to a plain file, and name that one"
+            words = "it is a pipe or a device: write its contents to a regular file, and name that one"
             raise OSError(errno.EINVAL, words, str(path))
         try:
             return Path(f"/proc/self/fd/{look}").open("rb")
         except OSError as error:
-            raise OSError(error.errno, error.strerror, str(path)) from error  # the name that the user knows
+            raise OSError(error.errno, error.strerror, str(path)) from error  # the name given by the user
     finally:
         os.close(look)

@@ -1,4 +1,4 @@
-"""fleet.toml: an experiment, and the machines that measure it. Every mistake in it is reported at once."""
+"""fleet.toml: an experiment, and the machines that measure it. All mistakes in it are reported at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgdyno.store.toml_file import read_toml_file
 
 _MOST_CHARACTERS = 1 << 20  # of a file: arbitrary
 _MOST_MACHINES = 2000  # arbitrary: Dask's scheduler has a connection to each
-_USUAL_LIMIT_S = 6 * 3600.0  # arbitrary: no bundled study takes as long
+_DEFAULT_LIMIT_S = 6 * 3600.0  # arbitrary: every bundled study takes less
 _MEASURING = ("compare", "run")
 _GUIDE = "docs/guides/fleets.md"
 
@@ -27,7 +27,7 @@ def _name(text: str) -> str:
 
 
 def _words(text: object) -> tuple[str, ...]:
-    """Return the words of a command as a shell has them; nothing in it is run by one."""
+    """Return the words of a command, split like in a shell; no shell runs it."""
     words = tuple(shlex.split(text)) if isinstance(text, str) else ()
     words = words[1:] if words[:1] == ("pgdyno",) else words
     if words[:1] not in {(one,) for one in _MEASURING}:
@@ -49,22 +49,20 @@ class _Machine(BaseModel):
 
 
 class _FleetFile(BaseModel):
-    """The whole file."""
-
     model_config = ConfigDict(extra="forbid")
     command: Annotated[tuple[str, ...], BeforeValidator(_words)]
-    limit: Annotated[float, BeforeValidator(_seconds)] = _USUAL_LIMIT_S
+    limit: Annotated[float, BeforeValidator(_seconds)] = _DEFAULT_LIMIT_S
     machines: Annotated[
         dict[Annotated[str, AfterValidator(_name)], _Machine], Field(min_length=1, max_length=_MOST_MACHINES)
     ]
 
 
 def read_fleet_file(path: Path) -> FleetOrder:
-    """Return the order in a TOML file. Raises: FleetFileError listing everything that is wrong with it."""
+    """Return the order in a TOML file. Raises: FleetFileError with all mistakes."""
     if path.suffix != ".toml" or not MACHINE_NAME.fullmatch(path.stem):
         raise FleetFileError(
-            f'"{path.name}" is no name for the file of a fleet',
-            detail='it is NAME.toml, with a NAME of up to 60 letters, digits, ".", "_" and "-"',
+            f'"{path.name}" is not a valid name of a fleet file',
+            detail='it must be NAME.toml, with a NAME of up to 60 letters, digits, ".", "_" and "-"',
             hint="rename it, for example to fleet.toml",
         )
     parsed = read_toml_file(
@@ -72,7 +70,7 @@ def read_fleet_file(path: Path) -> FleetOrder:
         _FleetFile,
         FleetFileError,
         most_characters=_MOST_CHARACTERS,
-        if_larger="make several fleets of it",
+        if_larger="split it into several fleets",
         if_unreadable=f"{_GUIDE} has an example",
     )
     return FleetOrder(path.stem, MachineOrder(parsed.command, parsed.limit), tuple(parsed.machines))

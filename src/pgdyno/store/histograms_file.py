@@ -14,7 +14,7 @@ from pgdyno.store.series import HISTOGRAM_COLUMNS
 
 FILE = "histograms.csv"
 _NUMBER = re.compile(r"[0-9]{1,19}")
-_LARGEST = (1 << 63) - 1  # what a store can hold
+_LARGEST = (1 << 63) - 1  # the largest integer of SQLite
 
 
 def with_histograms(
@@ -23,10 +23,10 @@ def with_histograms(
     experiment: Experiment,
     check: Callable[[str], object],
 ) -> Iterator[tuple[Place, Slice]]:
-    """Yield slices with their counts from the file, which has the order of the slices.
+    """Yield slices with their counts from the file, which is in the order of the slices.
 
-    ``check`` reads a histogram.
-    Raises: StorageError naming the first line that is of no slice, or that ``check`` refuses by ValueError.
+    ``check`` parses a histogram, and raises ValueError if it is invalid.
+    Raises: StorageError with the first line that is invalid or does not match a slice.
     """
     counts = _rows(lines, [variant.name for variant in experiment.variants], check)
     waiting = next(counts, None)
@@ -40,7 +40,7 @@ def with_histograms(
     if waiting is not None:
         place, _, start_ns = waiting[0]
         raise StorageError(
-            f"{FILE} has a line of a slice that is not there, or not in this order",
+            f"{FILE} has a line without a matching slice, or out of order",
             detail=f"it begins at {start_ns} in block {place.block + 1} of round {place.round + 1} "
             f"of {place.workload}",
         )
@@ -63,7 +63,7 @@ def _rows(
                 raise _wrong(rows.line_num, f'the experiment has no variant "{variant}"')
             for number in (round_, block, start_ns, completed):
                 if not _NUMBER.fullmatch(number) or int(number) > _LARGEST:
-                    raise _wrong(rows.line_num, f'"{number}" is no number of nanoseconds, and no count')
+                    raise _wrong(rows.line_num, f'"{number}" is not a time in nanoseconds or a count')
             check(latencies)
             place = Place(workload, int(round_) - 1, int(block) - 1)
             yield (place, variants.index(variant), int(start_ns)), (int(completed), latencies)
@@ -72,4 +72,4 @@ def _rows(
 
 
 def _wrong(line: int, why: str) -> StorageError:
-    return StorageError(f"line {line} of {FILE} is no count of a slice", detail=why)
+    return StorageError(f"line {line} of {FILE} is not a count of a slice", detail=why)

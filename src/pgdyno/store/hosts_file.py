@@ -1,4 +1,4 @@
-"""hosts.toml: the hosts of a cell. Every mistake in it is reported at once."""
+"""hosts.toml: the hosts of a cell. All mistakes in it are reported at once."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
 from pgdyno.store.toml_file import mistakes, read_toml_file
 
 _MOST_CHARACTERS = 64 << 10  # arbitrary; a file with 64 hosts has 8,000
-_MOST_HOSTS = 64  # arbitrary: each takes a connection and a thread
-_SEVERAL = "a file has one cell: make several of it"
+_MOST_HOSTS = 64  # arbitrary: each needs a connection and a thread
+_SPLIT = "a file describes one cell: split it"
 
-# ssh takes what begins with "-" for an option, and gives names to the shell that starts a ProxyCommand.
+# ssh parses arguments beginning with "-" as options, and passes names to the shell that runs a ProxyCommand.
 _DESTINATION = re.compile(r"(ssh://)?[A-Za-z0-9_:\[][A-Za-z0-9_.:@%\[\]-]*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
 
@@ -85,24 +85,22 @@ class HostTable(_Strict):
 
 
 class _HostsFile(_Strict):
-    """The whole file."""
-
     ssh_config: _Text | None = None
     probe_port: Annotated[int, Field(ge=0, lt=65536, strict=True)] = 0
     hosts: Annotated[dict[Annotated[str, AfterValidator(_name)], HostTable], Field(max_length=_MOST_HOSTS)]
 
 
 def read_hosts_file(path: Path) -> CellHosts:
-    """Return the cell in a TOML file. Files that it names are looked for beside it, or in ``~``.
+    """Return the cell in a TOML file. File names in it are relative to its directory; ``~`` is expanded.
 
-    Raises: HostsFileError listing everything that is wrong with it.
+    Raises: HostsFileError with all mistakes.
     """
     parsed = read_toml_file(
         path,
         _HostsFile,
         HostsFileError,
         most_characters=_MOST_CHARACTERS,
-        if_larger=_SEVERAL,
+        if_larger=_SPLIT,
         if_unreadable="docs/guides/two-machines.md has an example; name another file with --cell",
     )
     return _cell(
@@ -111,9 +109,9 @@ def read_hosts_file(path: Path) -> CellHosts:
 
 
 def cell_of(path: Path, document: object, if_roles_are_wrong: str) -> CellHosts:
-    """Return the cell in a document of hosts.toml's form that comes from another file; the last is a hint.
+    """Return the cell in a document of hosts.toml's form from another file; ``if_roles_are_wrong`` is a hint.
 
-    Raises: HostsFileError listing everything that is wrong with it.
+    Raises: HostsFileError with all mistakes.
     """
     try:
         return _cell(path, _HostsFile.model_validate(document), if_roles_are_wrong)
@@ -141,7 +139,7 @@ def _cell(path: Path, parsed: _HostsFile, if_roles_are_wrong: str) -> CellHosts:
 
 
 def hosts_file_text(cell: CellHosts) -> str:
-    """Return hosts.toml for the server's host, which does not have this machine's files."""
+    """Return hosts.toml for the server's host, without references to files of this machine."""
     document: dict[str, Any] = {"probe_port": cell.probe_port, "hosts": {}}
     for host in cell.all:
         is_load = host.role is HostRole.LOAD
@@ -157,13 +155,13 @@ def hosts_file_text(cell: CellHosts) -> str:
     return tomlkit.dumps(document)
 
 
-def _host(name: str, table: HostTable, beside: Path) -> CellHost:
+def _host(name: str, table: HostTable, directory: Path) -> CellHost:
     return CellHost(
         name=name,
         role=table.role,
         destination=table.ssh or name,
         jump=table.jump,
-        key=None if table.key is None else _file(beside, table.key),
+        key=None if table.key is None else _file(directory, table.key),
         address=table.address,
         postgresql=table.postgresql,
         pgdyno=table.pgdyno,
@@ -171,18 +169,18 @@ def _host(name: str, table: HostTable, beside: Path) -> CellHost:
     )
 
 
-def _file(beside: Path, name: str) -> Path:
-    """Return a file that hosts.toml names. Raises: HostsFileError if it is not there.
+def _file(directory: Path, name: str) -> Path:
+    """Return a file that hosts.toml refers to. Raises: HostsFileError if it does not exist.
 
-    ssh would go on without a key that is missing, and say of a configuration only that it cannot be opened.
+    ssh would continue without a missing key, and report only that a configuration cannot be opened.
     """
     try:
-        file = (beside / Path(name).expanduser()).absolute()
-        is_there = file.is_file()
-    except (RuntimeError, ValueError):  # ~ of a user that there is not, a NUL
-        file, is_there = Path(name), False
-    if not is_there:
+        file = (directory / Path(name).expanduser()).absolute()
+        exists = file.is_file()
+    except (RuntimeError, ValueError):  # ~ of an unknown user, a NUL
+        file, exists = Path(name), False
+    if not exists:
         raise HostsFileError(
-            f'there is no file "{file}"', hint="the cell's file names it: correct the key or ssh_config"
+            f'file "{file}" does not exist', hint='correct "key" or "ssh_config" in the cell\'s file'
         )
     return file

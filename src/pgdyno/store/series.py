@@ -2,7 +2,7 @@
 
 Rounds and blocks count from 1.
 
-Files of slices come from elsewhere: they are checked as they are read.
+Files of slices may be from untrusted bundles: they are checked while they are read.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pgdyno.model.experiments.step_record import RoleRecord, StepRecord
 from pgdyno.store.experiments import Place
 
 RECORDED = ("drained_ns", "steal_share", "foreign_cpu_share", "apart_ns")
-"""Columns of a slice that not all files have, in their order."""
+"""Optional columns of a slice, in their order."""
 SlicesOf = Callable[[str, int, int], Sequence[Slice]]
-"""Returns the slices of a block: workload, round, block (both from 0, as ``Block`` has them)."""
+"""Returns the slices of a block: workload, round, block (both from 0, as in ``Block``)."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""First characters from which spreadsheets compute (OWASP, CSV injection)."""
+"""First characters that spreadsheets interpret as formulas (OWASP, CSV injection)."""
 HISTOGRAM_COLUMNS = ("workload", "round", "block", "variant", "start_ns", "completed", "latency_us")
 SLICES_FILE = "slices.csv"
 _PLACE = ("workload", "round", "block", "variant", "start_ns", "end_ns")
-_COUNTED = "is_counted"  # older files lack it; what counts stands with the blocks
+_COUNTED = "is_counted"  # missing in older files; blocks have the same information
 _SHARES = ("steal_share", "foreign_cpu_share")
 _DECIMAL = re.compile(r"\d{1,20}(\.\d{1,25})?(e-?\d{1,3})?", re.ASCII)
-_LARGEST = (1 << 63) - 1  # what a store can hold
-_LONGEST_NUMBER = 19  # digits of that
+_LARGEST = (1 << 63) - 1  # the largest integer of SQLite
+_LONGEST_NUMBER = 19  # its digits
 
 
 def blocks_csv(blocks: Iterable[Block]) -> str:
@@ -62,11 +62,11 @@ def blocks_csv(blocks: Iterable[Block]) -> str:
 def slices_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Sequence[str]) -> str:
     """Return a line per slice, in the order in which they ran.
 
-    Units: nanoseconds, shares of the CPUs' time; ``server_cpu_ns_N`` is the CPU time of the N-th variant's
-    server in the slice. ``is_counted`` is 1 if the slice counts, else 0. Where they were recorded,
-    ``drained_ns`` is when the last transaction had ended, ``steal_share`` and ``foreign_cpu_share`` are what
-    others took since the line before that has them, and ``apart_ns`` is how far apart load hosts have begun
-    the slice at most; else there is no such column.
+    Units: nanoseconds, shares of CPU time; ``server_cpu_ns_N`` is the CPU time of the N-th variant's server
+    in the slice. ``is_counted`` is 1 if the slice counts, else 0. Optional columns, present only if recorded:
+    ``drained_ns`` is the time when the last transaction ended, ``steal_share`` and ``foreign_cpu_share`` are
+    the CPU time taken by others since the previous line that has them, and ``apart_ns`` is the largest
+    difference between the starts of load hosts.
     """
     slices = [
         (block, one, int(position not in block.left_out and not block.void_for(variants[one.arm])))
@@ -81,7 +81,7 @@ def slices_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Sequence[
             (
                 *(block.workload, block.round + 1, block.index + 1),
                 *(variants[one.arm], one.start_ns, one.end_ns, is_counted),
-                *(getattr(one, name) for name in recorded),  # None is written as nothing
+                *(getattr(one, name) for name in recorded),  # None becomes an empty cell
                 *one.server_cpu_ns,
             )
             for block, one, is_counted in slices
@@ -90,7 +90,7 @@ def slices_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Sequence[
 
 
 def histograms_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Sequence[str]) -> str | None:
-    """Return a line per slice that has counted, in the order of ``slices_csv``; None if none has.
+    """Return a line per slice with counts, in the order of ``slices_csv``; None if no slice has any.
 
     ``completed`` transactions ended in the counted part of the slice. ``latency_us`` is the histogram of
     those whose latency counts, in us: HdrHistogram V2, deflated, base64.
@@ -148,7 +148,7 @@ def intervals_csv(blocks: Iterable[Block]) -> str:
 
 
 def _figures(step: StepRecord) -> Iterator[tuple[str, str, object]]:
-    """Yield kind, name and value of everything that a step's record holds but intervals and stalls."""
+    """Yield kind, name and value of all figures of a step's record except intervals and stalls."""
     whole = {
         "completed": step.completed,
         "running_s": step.running_s,
@@ -190,14 +190,14 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _no_formula(cell: object) -> object:
-    """Return a cell that spreadsheets show: texts of servers and bundles may begin like a formula."""
+    """Return a cell that spreadsheets do not evaluate: untrusted texts may begin like a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def read_slices(lines: Iterable[str], experiment: Experiment) -> Iterator[tuple[Place, Slice]]:
-    """Yield every slice with its place; rounds and blocks of the file count from 1, ours from 0.
+    """Yield every slice with its place; rounds and blocks count from 1 in the file, from 0 in the result.
 
-    Raises: StorageError naming the first line that is no slice of this experiment.
+    Raises: StorageError with the first line that is not a slice of this experiment.
     """
     arms = {variant.name: arm for arm, variant in enumerate(experiment.variants)}
     places = {Place(block.workload, block.round, block.index) for block in experiment.blocks}
@@ -210,7 +210,7 @@ def read_slices(lines: Iterable[str], experiment: Experiment) -> Iterator[tuple[
         if header != (wanted := [*first, *servers]):
             raise _wrong(rows.line_num, f"its columns are {', '.join(header)}, not {', '.join(wanted)}")
         for row in rows:
-            if not len(first) < len(row) <= len(header):  # in whole trials only one server is metered
+            if not len(first) < len(row) <= len(header):  # in whole trials only one server has CPU times
                 raise _wrong(rows.line_num, f"it has {len(row)} values, not up to {len(header)}")
             given = dict(zip(optional, row[len(_PLACE) : len(first)], strict=True))
             place, one = _slice([*row[: len(_PLACE)], *row[len(first) :]], rows.line_num, arms, places)
@@ -231,7 +231,7 @@ def _slice(row: list[str], line: int, arms: dict[str, int], places: set[Place]) 
 
 
 def _recorded(given: dict[str, str], line: int) -> dict[str, Any]:
-    """Return the fields of a slice that not all files have; empty ones were not recorded."""
+    """Return the optional fields of a slice; empty ones were not recorded."""
     if given.get(_COUNTED, "1") not in {"0", "1"}:
         raise _wrong(line, f'"{given[_COUNTED]}" is neither 0 nor 1')
     return {
@@ -242,18 +242,18 @@ def _recorded(given: dict[str, str], line: int) -> dict[str, Any]:
 
 
 def _share(text: str, line: int) -> float:
-    """Return a part of the CPUs' time, which is never negative."""
+    """Return a share of CPU time, never negative."""
     if not _DECIMAL.fullmatch(text):
-        raise _wrong(line, f'"{text}" is no share of the CPU time')
+        raise _wrong(line, f'"{text}" is not a share of CPU time')
     return float(text)
 
 
 def _number(text: str, line: int) -> int:
-    """Return a count or a time; never negative, and no longer than a store can hold."""
+    """Return a count or a time, never negative, within SQLite's range."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER and int(text) <= _LARGEST):
-        raise _wrong(line, f'"{text}" is no number of nanoseconds, and no count')
+        raise _wrong(line, f'"{text}" is not a time in nanoseconds or a count')
     return int(text)
 
 
 def _wrong(line: int, why: str) -> StorageError:
-    return StorageError(f"line {line} of {SLICES_FILE} is no slice of the experiment", detail=why)
+    return StorageError(f"line {line} of {SLICES_FILE} is not a slice of the experiment", detail=why)

@@ -1,9 +1,7 @@
-"""Signatures of bundles, made and checked by OpenSSH's ``ssh-keygen -Y``.
+"""Signatures of bundles, made and checked by OpenSSH's ``ssh-keygen -Y`` with existing keys of users.
 
-The keys are those that users already have.
-
-What is signed is the list of checksums, in a namespace of its own, so that a signature for something else is
-none for a bundle. Whose key it is, a file of allowed signers says: ssh-keygen(1), "ALLOWED SIGNERS".
+The list of checksums is signed, in a separate namespace: a signature made for another purpose is not valid
+for a bundle. A file of allowed signers maps keys to people: ssh-keygen(1), "ALLOWED SIGNERS".
 """
 
 from __future__ import annotations
@@ -23,19 +21,19 @@ NAMESPACE = "pgdyno-bundle"
 _PROGRAM = "ssh-keygen"
 _KEY = re.compile(r'Good "[^"]*" signature with (\S+) key (\S+)')
 _CHECK_LIMIT_S = 30.0  # arbitrary: it takes milliseconds
-_SIGN_LIMIT_S = 300.0  # arbitrary: somebody may have to type a passphrase, or touch a key
+_SIGN_LIMIT_S = 300.0  # arbitrary: the user may have to type a passphrase, or touch a key
 
 
 @dataclass(frozen=True)
 class Signature:
-    """A signature that matches. ``signer`` is who it is of; None: nobody said whose keys there are."""
+    """A valid signature. ``signer`` is the key's owner; None: no file of allowed signers was given."""
 
     key: str
     signer: str | None = None
 
 
 def sign(content: bytes, key: Path) -> bytes:
-    """Return a signature by a private key, or by a public one whose private one an agent has.
+    """Return a signature by a private key, or by a public key if ssh-agent has the private one.
 
     Raises: StorageError if it cannot be signed.
     """
@@ -43,16 +41,16 @@ def sign(content: bytes, key: Path) -> bytes:
     if done.returncode != 0 or not done.stdout:
         raise StorageError(
             f'could not sign with the key "{key}"',
-            detail=_words(done),
+            detail=_output_line(done),
             hint=f"a key is made by: {_PROGRAM} -t ed25519 -f FILE",
         )
     return done.stdout
 
 
 def check(content: bytes, signature: bytes, signers: Path | None) -> Signature | Unknown:
-    """Return whose signature it is, or why it is none.
+    """Return the verified signature, or the reason why it is not valid.
 
-    Raises: StorageError if ``ssh-keygen`` is not there.
+    Raises: StorageError if ``ssh-keygen`` is not installed.
     """
     with tempfile.TemporaryDirectory(prefix="pgdyno-signature-") as directory:
         file = Path(directory) / "signature"
@@ -60,7 +58,7 @@ def check(content: bytes, signature: bytes, signers: Path | None) -> Signature |
         matched = _run(["-Y", "check-novalidate", "-n", NAMESPACE, "-s", str(file)], content)
         key = _KEY.search(matched.stdout.decode(errors="replace"))
         if matched.returncode != 0 or key is None:
-            return Unknown(f"the signature does not match: {_words(matched)}")
+            return Unknown(f"the signature does not match: {_output_line(matched)}")
         name = f"{key[1]} {key[2]}"
         return Signature(name) if signers is None else _of_signer(content, file, signers, name)
 
@@ -70,11 +68,11 @@ def _of_signer(content: bytes, signature: Path, signers: Path, key: str) -> Sign
     first_line = found.stdout.decode(errors="replace").partition("\n")[0]
     name = first_line.partition(",")[0]  # one key may have several names
     if found.returncode != 0 or not name:
-        return Unknown(f'it was signed with {key}, which is of none of the signers in "{signers}"')
+        return Unknown(f'it was signed with {key}, which belongs to none of the signers in "{signers}"')
     allowed = ["-f", str(signers), "-I", name, "-n", NAMESPACE, "-s", str(signature)]
     verified = _run(["-Y", "verify", *allowed], content)
     if verified.returncode != 0:
-        return Unknown(f"it was signed with {key} of {name}, which does not count: {_words(verified)}")
+        return Unknown(f"it was signed with {key} of {name}, which is not valid: {_output_line(verified)}")
     return Signature(key, name)
 
 
@@ -99,7 +97,6 @@ def _run(
         raise StorageError(f"{_PROGRAM} did not end within {limit_s:.0f} s") from error
 
 
-def _words(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return the program's output in one line."""
+def _output_line(done: subprocess.CompletedProcess[bytes]) -> str:
     text = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
-    return "; ".join(line.strip() for line in text.splitlines() if line.strip()) or "it said nothing"
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip()) or "no output"

@@ -1,4 +1,4 @@
-"""A TOML file of a user's as a form of pydantic's, or every mistake in it at once."""
+"""Read a user's TOML file into a pydantic model, or report all mistakes in it at once."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pgdyno.base.errors import UsageError
 from pgdyno.store.files import open_plain
 
 _Form = TypeVar("_Form", bound=BaseModel)
-_MOST_MISTAKES = 8  # listed at once: more do not help
-_SHORT = Repr()  # of a value that may nest deep, or be as long as the file
+_MOST_MISTAKES = 8  # most mistakes listed at once: more do not help
+_SHORT = Repr()  # for values that may be deeply nested, or as long as the file
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 200
 MOST_DOTS = 500
-"""In a line, outside of quotation marks: Python's parser takes time by the square of a key's parts."""
+"""Per line, outside of quotation marks: Python's parser is quadratic in the number of a key's parts."""
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -32,9 +32,9 @@ def read_toml_file(
     if_larger: str,
     if_unreadable: str | None = None,
 ) -> _Form:
-    """Return a file's contents in a form. ``if_larger`` and ``if_unreadable`` are hints.
+    """Return a file's contents as a model. ``if_larger`` and ``if_unreadable`` are hints.
 
-    Raises: an error of this ``kind`` listing everything that is wrong with it.
+    Raises: an error of this ``kind`` with all mistakes.
     """
     try:
         return form.model_validate(tomllib.loads(toml_text(path, most_characters, kind, if_larger)))
@@ -55,34 +55,34 @@ def mistakes(path: Path, error: ValidationError, kind: type[UsageError]) -> Usag
 
 
 def _described(error: dict[str, Any]) -> str:
-    """Describe a mistake in one phrase: its place, its kind, and the value found."""
+    """Return a mistake in one phrase: its place, its kind, and the invalid value."""
     place = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f'unknown key "{place}"'
     if error["type"] == "missing":
         return f'key "{place}" is missing'
-    said = str(error["ctx"]["error"]) if error["type"] == "value_error" else error["msg"].lower()
-    return f'"{place}": {said}, found {_SHORT.repr(error["input"])}'
+    reason = str(error["ctx"]["error"]) if error["type"] == "value_error" else error["msg"].lower()
+    return f'"{place}": {reason}, found {_SHORT.repr(error["input"])}'
 
 
 def toml_text(path: Path, most_characters: int, kind: type[UsageError], hint: str) -> str:
     """Return a file's text. ``hint`` is for a file with more than ``most_characters``.
 
-    Raises: an error of this ``kind`` for one that would take long to parse; OSError.
+    Raises: an error of this ``kind`` for a file that would take long to parse; OSError.
     """
     with TextIOWrapper(open_plain(path), encoding="utf-8") as file:
         text = file.read(most_characters + 1)
     if len(text) > most_characters:
         raise kind(
             f'"{path}" is too large',
-            detail=f"it has more than {most_characters} characters, the most that are read",
+            detail=f"it has more than {most_characters} characters, which is the limit",
             hint=hint,
         )
     for number, line in enumerate(text.split("\n"), 1):
         if (dots := _QUOTED.sub("", line).count(".")) > MOST_DOTS:
             raise kind(
                 f'line {number} of "{path}" has {dots} dots',
-                detail=f"at most {MOST_DOTS} are read: a key of so many parts takes minutes",
-                hint="write a long text in several lines, between three quotation marks",
+                detail=f"at most {MOST_DOTS} are allowed: parsing a key with so many parts takes minutes",
+                hint="write a long text on several lines, between triple quotation marks",
             )
     return text

@@ -1,6 +1,6 @@
-"""Searches on disk: one JSON document each, written as a whole after every round.
+"""Searches on disk: one JSON document each, rewritten after every round.
 
-After ``kill -9`` all rounds are there that had ended.
+After ``kill -9`` all completed rounds are present.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def save_tuning(directory: Path, tuning: Tuning) -> None:
 
 
 def tuning_of(directory: Path, experiment: str) -> Tuning | None:
-    """Return the search that an experiment proves; None if there is none, or none that can be read."""
+    """Return the search that an experiment proves; None if none is found, or it cannot be read."""
     for path in sorted(directory.glob(f"*{SUFFIX}"), reverse=True):
         with suppress(StorageError):
             tuning = load_tuning(directory, path.name.removesuffix(SUFFIX))
@@ -42,12 +42,12 @@ def tuning_of(directory: Path, experiment: str) -> Tuning | None:
 
 
 def load_tuning(directory: Path, tuning_id: str) -> Tuning:
-    """Return a search. Raises: UsageError if there is none of that name; StorageError."""
+    """Return a search. Raises: UsageError if no search has this id; StorageError."""
     known = sorted(path.name.removesuffix(SUFFIX) for path in directory.glob(f"*{SUFFIX}"))
     if tuning_id not in known:
         raise UsageError(
-            f'there is no search "{tuning_id}"',
-            detail=f"known are: {', '.join(known)}" if known else "none was made here yet",
+            f'search "{tuning_id}" does not exist',
+            detail=f"known searches: {', '.join(known)}" if known else "no searches exist here yet",
         )
     try:
         document = _OBJECT.validate_json((directory / f"{tuning_id}{SUFFIX}").read_bytes())

@@ -1,4 +1,4 @@
-"""Workload files: a captured workload in TOML, to be read and edited by people."""
+"""Workload files: a captured workload in TOML, for reading and editing by users."""
 
 from __future__ import annotations
 
@@ -38,56 +38,57 @@ from pgdyno.store.files import write_whole
 from pgdyno.store.toml_file import MOST_DOTS, toml_text
 from pgdyno.store.workload_tables import CallTable, WorkloadFile
 
-_MOST_CHARACTERS = 16 << 20  # of a file: arbitrary; 5,000 statements, the server's limit, have some million
+_MOST_CHARACTERS = 16 << 20  # of a file: arbitrary; 5,000 statements, the server's limit, take some million
 _MOST_MISTAKES = 8
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*\.toml")
 _ABOUT = """\
-# A workload of pgdyno. Parameters are drawn: {column = "schema.table.column"}, a value as its rows have it,
-# with array = N an array of so many; {new_key = …}, a number beyond all; {same_as = 1}, this call's $1, with
-# of = "statement" an earlier call's, and plus = N added; {returned = 1, of = "statement"}, the first column
-# that an earlier call returned; {between = [1, 100]}; {letters = [5, 20]}; {uuid = true};
-# {constant = "text"}; {null = true}; {one_of = ["a", "b"]}, with weights = [3, 1], and nulls = 2 for NULL.
-# pauses_s are pauses of a session between two transactions, each as likely as the others. Yours to add:
-# [[invariant]] with name, sql, and is = VALUE, unchanged = true or no_rows = true: checked around each load.
+# A pgdyno workload. Ways to draw a parameter: {column = "schema.table.column"}, a value of the column by
+# its frequency, with array = N an array of N values; {new_key = …}, a number above all existing ones;
+# {same_as = 1}, the value of $1 of this call, with of = "statement" of an earlier call, and plus = N added;
+# {returned = 1, of = "statement"}, the first column returned by an earlier call; {between = [1, 100]};
+# {letters = [5, 20]}; {uuid = true}; {constant = "text"}; {null = true}; {one_of = ["a", "b"]}, with
+# weights = [3, 1], and nulls = 2 for NULL. pauses_s are equally likely pauses of a session between two
+# transactions. You may add [[invariant]] with name, sql, and is = VALUE, unchanged = true or no_rows = true:
+# it is checked before and after each load.
 
 """
 
 
 def workload_name(path: Path) -> str:
-    """Return the name of a workload that is to be written to a new file.
+    """Return the name of a workload to be written to a new file.
 
-    Raises: UsageError if the file is called otherwise than workloads are, or cannot be written.
+    Raises: UsageError if the file name is not valid for a workload, or its directory is not writable.
     """
     if _NAME.fullmatch(path.name) is None:
         raise UsageError(
-            f'"{path.name}" is no name for a workload',
-            hint='lower-case letters, digits, "-" and "_", then .toml: shop.toml',
+            f'"{path.name}" is not a valid name of a workload file',
+            hint='use lower-case letters, digits, "-" and "_", then .toml, for example shop.toml',
         )
     if not os.access(path.parent, os.W_OK):
-        raise UsageError(f'"{path.parent}" cannot be written to')
+        raise UsageError(f'directory "{path.parent}" is not writable')
     return path.stem
 
 
 def write_workload_file(path: Path, workload: CapturedWorkload) -> None:
-    """Write a workload; one with values of rows for its owner's eyes alone.
+    """Write a workload; with values of rows, the file is readable only by its owner.
 
-    Raises: UsageError for one that is too large to be read again; StorageError, and then the file that was
-    there before is unchanged.
+    Raises: UsageError if it would be too large to be read again; StorageError, an existing file is then
+    unchanged.
     """
     text = _ABOUT + tomlkit.dumps(_document(workload))
     if len(text) > _MOST_CHARACTERS:
         raise UsageError(
             f'"{path}" would be too large to be read again',
-            detail=f"the workload takes {len(text)} characters, and {_MOST_CHARACTERS} are read",
-            hint="take a part of the log, or leave out --keep-values",
+            detail=f"the workload has {len(text)} characters; the limit is {_MOST_CHARACTERS}",
+            hint="use a part of the log, or leave out --keep-values",
         )
     write_whole(path, text.encode(), 0o600 if workload.has_values else 0o666)
 
 
 def read_workload_file(path: Path) -> CapturedWorkload:
-    """Return the workload in a file. Raises: UsageError listing its mistakes."""
+    """Return the workload in a file. Raises: UsageError with its mistakes."""
     try:
-        text = toml_text(path, _MOST_CHARACTERS, UsageError, "leave out statements that matter little")
+        text = toml_text(path, _MOST_CHARACTERS, UsageError, "remove unimportant statements")
         return _workload(WorkloadFile.model_validate(tomllib.loads(text)), path)
     except OSError as error:
         raise UsageError(f'could not read "{path}"', detail=str(error.strerror)) from error
@@ -117,10 +118,11 @@ def _document(workload: CapturedWorkload) -> Mapping[str, Any]:
         "clients": workload.clients,
         **({} if workload.sessions is None else {"sessions": workload.sessions}),
         "read_only": workload.is_read_only,
-        "notes": _lines(workload.notes),
+        "notes": _multiline_array(workload.notes),
     }
     transactions = (
-        {"weight": one.weight, "call": _lines(map(_call_table, one.calls))} for one in workload.transactions
+        {"weight": one.weight, "call": _multiline_array(map(_call_table, one.calls))}
+        for one in workload.transactions
     )
     statements = (
         {
@@ -134,17 +136,17 @@ def _document(workload: CapturedWorkload) -> Mapping[str, Any]:
     omitted = (
         {"sql": _sql(one.sql), "why": one.why, "seen": _inline(asdict(one.seen))} for one in workload.omitted
     )
+    invariants = map(_invariant_table, workload.invariants)
     return {
         "workload": about,
-        "transaction": _tables(transactions),
-        "statement": _tables(statements),
-        **({"invariant": _tables(map(_invariant_table, workload.invariants))} if workload.invariants else {}),
-        "omitted": _tables(omitted),
+        "transaction": _array_of_tables(transactions),
+        "statement": _array_of_tables(statements),
+        **({"invariant": _array_of_tables(invariants)} if workload.invariants else {}),
+        "omitted": _array_of_tables(omitted),
     }
 
 
-def _tables(each: Iterable[Mapping[str, Any]]) -> tomlkit.items.AoT:
-    """Return ``[[NAME]]`` tables."""
+def _array_of_tables(each: Iterable[Mapping[str, Any]]) -> tomlkit.items.AoT:
     tables = tomlkit.aot()
     for one in each:
         table = tomlkit.table()
@@ -153,8 +155,7 @@ def _tables(each: Iterable[Mapping[str, Any]]) -> tomlkit.items.AoT:
     return tables
 
 
-def _lines(each: Iterable[object]) -> tomlkit.items.Array:
-    """Return an array with a line for each element."""
+def _multiline_array(each: Iterable[object]) -> tomlkit.items.Array:
     array = tomlkit.array().multiline(multiline=True)
     array.extend(each)
     return array
@@ -227,7 +228,7 @@ def _column_table(one: ColumnValue | ArrayOf | NewKey) -> dict[str, Any]:
 
 
 def _whole(number: float) -> float:
-    """Return a number that is written without a point, if it needs none: lines may have few dots."""
+    """Return a whole number as int, which is written without a dot: the dots of a line are limited."""
     return int(number) if number == int(number) else number
 
 

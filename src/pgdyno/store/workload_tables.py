@@ -1,4 +1,4 @@
-"""The tables of a workload file, as pydantic reads and checks them."""
+"""The tables of a workload file, as pydantic models that check them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Strict(BaseModel):
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Pause = Annotated[float, Field(ge=0, le=1e6)]  # no longer ones are the driver's to take
+Pause = Annotated[float, Field(ge=0, le=1e6)]  # the limit of the driver
 
 
 class ParameterTable(_Strict):
@@ -81,22 +81,22 @@ class ParameterTable(_Strict):
         return self
 
     def _check_company(self) -> None:
-        """Raise ValueError for a member that stands beside another than it belongs to."""
+        """Raise ValueError for a member without the one that it belongs to."""
         if self.array is not None and self.column is None:
             raise ValueError('"array" belongs to "column"')
         if self.same_as is None and self.plus:
             raise ValueError('"plus" belongs to "same_as"')
         if self.same_as is None and (self.of is None) != (self.returned is None):
-            raise ValueError('"of" belongs to "same_as" and "returned", which takes it')
+            raise ValueError('"of" belongs to "same_as" and "returned", which requires it')
         if self.between is None and self.distribution != "uniform":
             raise ValueError('"distribution" belongs to "between"')
         if self.one_of is None and (self.weights or self.nulls):
             raise ValueError('"weights" and "nulls" belong to "one_of"')
         if self.weights and (len(self.weights) != len(self.one_of or ()) or not math.fsum(self.weights)):
-            raise ValueError('"one_of" has one of "weights" for each value, and not all of them 0')
+            raise ValueError('"weights" needs one weight per value of "one_of", and not all of them 0')
 
     def parameter(self) -> Parameter:
-        """Return it as the model has it."""
+        """Return the parameter of the model."""
         ways: tuple[Parameter | None, ...] = (
             None if self.column is None else self._of_column(self.column),
             None if self.new_key is None else NewKey(self.new_key),
@@ -114,7 +114,7 @@ class ParameterTable(_Strict):
 
 
 class SeenTable(_Strict):
-    """The server's counts."""
+    """Counts of the original server."""
 
     calls: int
     time_ms: float
@@ -123,7 +123,7 @@ class SeenTable(_Strict):
     wal_records: int
 
     def seen(self) -> Seen:
-        """Return it as the model has it."""
+        """Return the counts as ``Seen``."""
         return Seen(self.calls, self.time_ms, self.rows, self.blocks, self.wal_records)
 
 
@@ -131,7 +131,7 @@ _NOTHING = SeenTable(calls=0, time_ms=0, rows=0, blocks=0, wal_records=0)
 
 
 class StatementTable(_Strict):
-    """``[[statement]]``: one that is replayed."""
+    """``[[statement]]``: a statement that is replayed."""
 
     name: str
     sql: str
@@ -148,7 +148,7 @@ class CallTable(_Strict):
 
 
 class TransactionTable(_Strict):
-    """``[[transaction]]``: a kind of transactions."""
+    """``[[transaction]]``: a kind of transaction."""
 
     weight: Positive
     call: Annotated[list[CallTable], Field(min_length=1)]
@@ -163,7 +163,7 @@ class OmittedTable(_Strict):
 
 
 class InvariantTable(_Strict):
-    """``[[invariant]]``: a query whose answer a load leaves as it has to be."""
+    """``[[invariant]]``: a query with its expected result before and after a load."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     sql: str
@@ -178,14 +178,14 @@ class InvariantTable(_Strict):
         return self
 
     def invariant(self) -> Invariant:
-        """Return it as the model has it."""
+        """Return the invariant of the model."""
         if self.value is not None:
             return Invariant(self.name, self.sql, Is(self.value))
         return Invariant(self.name, self.sql, Unchanged() if self.unchanged else NoRows())
 
 
 class WorkloadTable(_Strict):
-    """``[workload]``: where it comes from."""
+    """``[workload]``: the workload's origin and properties."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
     server_version: str
@@ -195,7 +195,7 @@ class WorkloadTable(_Strict):
     search_path: str = "public"
     seconds: Weight = 0.0
     pauses_s: Annotated[list[Pause], Field(max_length=1000)] = Field(default_factory=list)
-    pause_s: Pause | None = None  # of files before there were several
+    pause_s: Pause | None = None  # in files of earlier versions, instead of pauses_s
     sessions: Annotated[int, Field(ge=1)] | None = None
     counted: list[Quantity] = list(QUANTITIES)
     clients: Annotated[int, Field(ge=1)]
@@ -205,12 +205,12 @@ class WorkloadTable(_Strict):
     @model_validator(mode="after")
     def _one_pause(self) -> Self:
         if self.pause_s is not None and self.pauses_s:
-            raise ValueError('"pauses_s" stands in the place of "pause_s"')
+            raise ValueError('"pauses_s" replaces "pause_s": give only one of them')
         return self
 
     @property
     def pauses(self) -> tuple[float, ...]:
-        """The pauses of sessions, of which there may be one alone."""
+        """The pauses of sessions, also of a file with a single one."""
         return tuple(self.pauses_s) if self.pause_s is None else (self.pause_s,)
 
 

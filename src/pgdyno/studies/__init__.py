@@ -1,1 +1,1 @@
-"""Comparisons and bundled studies, and their views."""
+"""Comparisons and bundled studies, with their views."""

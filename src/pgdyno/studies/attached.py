@@ -1,12 +1,11 @@
 """``run parallel-degree`` and ``run clients`` on an attached server.
 
-The best degree of a query is measured on the server's own data. Sessions alone are set. They only read,
-unless they may write; then each execution is rolled back. A degree that the planner does not give there
-(the table's size or option allows no more, or the pools are smaller) is left out and named.
+The best degree of a query is measured on the server's own data. Only session settings are changed. Sessions
+only read, unless writes are allowed; then each execution is rolled back. Degrees that the planner does not
+choose there (limited by the table's size or option, or by the worker pools) are omitted and listed.
 
-Clients may be near or far. On a machine of its own a client takes nothing from the server, which is what a
-client on the server's machine does. In return the network is part of every figure, and what the server
-spends is not seen.
+Clients may run on the server's host or on another one. On another host they take no CPU time from the server,
+but the network is part of every figure, and the server's CPU time is not seen.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from pgdyno.apply.host_state import this_host
 from pgdyno.base.errors import RefusedError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.measure.arenas.attached_server import find_remote_server
+from pgdyno.measure.arenas.load_capacity import require_room
 from pgdyno.measure.arenas.opening import open_own_data_arena, open_remote_arena
-from pgdyno.measure.arenas.room_for_load import require_room
-from pgdyno.measure.awake import as_booted_beside
+from pgdyno.measure.awake import awake_record_of_attached
 from pgdyno.measure.bundled_study import Sizing, StudyContext
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.experiment import ExperimentRun
@@ -42,25 +41,25 @@ from pgdyno.store.experiments import open_store
 from pgdyno.studies.bundled import clients, parallel_degree
 
 _AS_FOUND = Variant("as-found")
-_OF_THE_CLIENT = "client"  # pg_settings.source of what libpq passes on: options=, PGOPTIONS, PGTZ, …
-_NONE = "pgdyno explain-degree names the limits to raise"
+_OF_THE_CLIENT = "client"  # pg_settings.source of settings from libpq: options=, PGOPTIONS, PGTZ, …
+_LIMITS_HINT = "pgdyno explain-degree names the limits to raise"
 _DEGREES_AS_IT_IS = (
-    "measured on a running server as it is: its other work at the time is in the figures, it was not "
-    "restarted for the rounds, and jit is as it has it"
+    "measured on a running server as it is: the figures include its other work at the time, it was not "
+    "restarted for the rounds, and its setting of jit applied"
 )
 _CLIENTS_AS_IT_IS = (
-    "measured on a running server as it is: its other work at the time is in the figures, and it was "
-    "not restarted for the rounds, which only get their data afresh"
+    "measured on a running server as it is: the figures include its other work at the time; for each round "
+    "the data were restored, but the server was not restarted"
 )
 _ELSEWHERE = (
-    "the server is not proven to run on the clients' host: its CPU time was not seen, and a network between "
-    "them is part of every figure"
+    "the server is not proven to run on the clients' host: its CPU time was not seen, and every figure may "
+    "include a network between them"
 )
 
 
 @dataclass(frozen=True)
 class Surveyed:
-    """Facts about the server, read before measuring."""
+    """Facts about the server, read before measuring; ``left_out`` are degrees that it does not give."""
 
     database: str
     data_directory: str
@@ -73,7 +72,7 @@ class Surveyed:
 def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress: Progress) -> Experiment:
     """Measure the query of ``sizing`` at every degree that the server can give it.
 
-    Raises: UsageError if that is no other than 0; ServerError, ConnectionFailedError.
+    Raises: UsageError if the only such degree is 0; ServerError, ConnectionFailedError.
     """
     surveyed = look(dsn, sizing)
     cells = {
@@ -89,15 +88,15 @@ def measure_degree_of(dsn: str, sizing: Sizing, conditions: Conditions, progress
         closing(open_store()) as store,
     ):
         run = ExperimentRun(arena, store, progress, cells, is_resumable=False)
-        awake = as_booted_beside(this_host(), is_here=True)
+        awake = awake_record_of_attached(this_host(), is_here=True)
         options = Context(options=parallel_degree.STUDY.grid_options(sizing), awake=awake)
         return run.run(study, budget_s=conditions.budget_s, context=options)
 
 
 def look(dsn: str, sizing: Sizing) -> Surveyed:
-    """Find out which degrees the planner gives, and how large the tables are. Runs nothing."""
+    """Return the degrees that the planner chooses, and the size of the tables. The query is not run."""
     query = sizing.of(parallel_degree.QUERY)
-    assert query is not None  # noqa: S101 — the command line has asked for it
+    assert query is not None  # noqa: S101 — the command line requires it
     with closing(connect(dsn)) as connection:
         require_powerless(connection, "the query would be planned and run")
         if sizing.of(parallel_degree.WRITES):
@@ -116,13 +115,13 @@ def look(dsn: str, sizing: Sizing) -> Surveyed:
             raise UsageError(
                 "the server plans no parallel workers for this query",
                 detail=causes_of(connection, query),
-                hint=_NONE,
+                hint=_LIMITS_HINT,
             )
         given = tuple(workers for workers in planned if workers * clients <= free)
         if max(given, default=0) == 0:
             raise UsageError(
-                "the server has too few workers free for this query",
-                detail=f"clients at once: {clients}; workers free now: {free}",
+                "the server has too few free workers for this query",
+                detail=f"concurrent clients: {clients}; workers free now: {free}",
                 hint="raise max_parallel_workers and max_worker_processes, or choose fewer --clients",
             )
         data_directory = settings.get("data_directory")
@@ -137,23 +136,23 @@ def look(dsn: str, sizing: Sizing) -> Surveyed:
 
 
 def _require_primary(connection: Connection) -> None:
-    """Raise RefusedError if nothing can be written there."""
+    """Raise RefusedError if the server is a standby."""
     if connection.execute("SELECT pg_catalog.pg_is_in_recovery()").fetchone() == (True,):
         raise RefusedError(
-            "the server is a standby, where nothing can be written",
-            hint="leave --writes out, or name its primary with --dsn",
+            "the server is a standby, which accepts no writes",
+            hint="leave out --writes, or name its primary with --dsn",
         )
 
 
 def _free_workers(pools: Pools) -> int:
-    """Return the workers that can be launched at once, as far as the use by others is known."""
+    """Return how many workers can be launched at once; all of the pool if others' use is unknown."""
     most = min(pools.max_parallel_workers, pools.max_worker_processes)
     known = pools.launchable(most)
     return most if known is None else known
 
 
 def _data_set(connection: Connection, plan: Plan, settings: Mapping[str, Guc]) -> DataSet:
-    """Return the tables that a query reads as they are: their size is that of a scale of one."""
+    """Return the tables that a query reads as a data set of scale 1."""
     pages = sum(table.pages for table in read_tables(connection, scans(plan)).values())
     return DataSet(connection.info.dbname, 1, pages * int(settings["block_size"].setting))
 
@@ -162,15 +161,15 @@ def _left_out(degrees: tuple[int, ...]) -> tuple[str, ...]:
     if not degrees:
         return ()
     listed = ", ".join(map(str, degrees))
-    why = "the server does not plan so many workers, or has too few free for all clients at once"
-    return (f"not measured, because {why}: {listed}; {_NONE}",)
+    why = "the server does not plan this many workers, or has too few free ones for all clients at once"
+    return (f"not measured, because {why}: {listed}; {_LIMITS_HINT}",)
 
 
 def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progress: Progress) -> Experiment:
-    """Measure the study's loads, in databases of their own, by every number of clients in question.
+    """Measure the study's loads, in their own databases, at every number of clients of the study.
 
     Raises: PrivilegeError for a role that may not load the server, RefusedError for a standby, UsageError
-    for more clients than the server has connections for; ServerError, ConnectionFailedError.
+    for more clients than the server's connections; ServerError, ConnectionFailedError.
     """
     require_room(dsn, max(clients.client_counts(sizing)))
     cells = clients.workloads(sizing)
@@ -182,6 +181,6 @@ def measure_clients_of(dsn: str, sizing: Sizing, conditions: Conditions, progres
         closing(open_store()) as store,
     ):
         run = ExperimentRun(arena, store, progress, cells, is_resumable=False)
-        awake = as_booted_beside(this_host(), is_here=server.pid is not None)
+        awake = awake_record_of_attached(this_host(), is_here=server.pid is not None)
         context = Context(options=clients.STUDY.grid_options(sizing), awake=awake)
         return run.run(replace(study, notes=notes), budget_s=conditions.budget_s, context=context)

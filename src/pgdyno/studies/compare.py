@@ -1,4 +1,4 @@
-"""Compares variants of one installation: a study made on the command line."""
+"""Compares variants of one installation: a study defined on the command line."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pgdyno.model.variants.variant import Variant, require_durable
 def compare(variants: tuple[Variant, ...], conditions: Conditions, progress: Progress) -> Experiment:
     """Measure every variant against the first one.
 
-    Raises: UsageError for fewer than two variants, DurabilityError for one that may lose data, and
-    whatever measuring raises.
+    Raises: UsageError for fewer than two variants, DurabilityError for one that may lose data; errors of
+    measuring.
     """
     if len(variants) < 2:
         raise UsageError(
-            "comparing takes at least two variants",
+            "a comparison needs at least two variants",
             hint="name the baseline first: pgdyno compare default big:…",
         )
     require_durable(variants)
@@ -34,7 +34,7 @@ def compare(variants: tuple[Variant, ...], conditions: Conditions, progress: Pro
 
 
 def comparing_question(variants: Sequence[Variant]) -> str:
-    """Return the question of a comparison; settings that all variants share are left out of it."""
+    """Return the question of a comparison, without the settings that all variants share."""
     shared = set.intersection(*(set(variant.settings.items()) for variant in variants))
     baseline, *others = (
         str(replace(one, settings={k: v for k, v in one.settings.items() if (k, v) not in shared}))
@@ -44,7 +44,7 @@ def comparing_question(variants: Sequence[Variant]) -> str:
 
 
 def bench(variant: Variant, conditions: Conditions, progress: Progress) -> Experiment:
-    """Measure one variant alone. It has figures and their spread, and no verdict: nothing is compared."""
+    """Measure one variant alone. The result has figures and their spread, but no verdict."""
     require_durable((variant,))
     question = f"What does {variant} achieve?"
     study = Study("bench", question, (variant,), tuple(conditions.workloads), conditions.design)

@@ -1,7 +1,7 @@
 """The machine that all configurations of ``run peers`` are made for, and the load on it.
 
-Servers side by side have a share of the memory each. Servers of steps run one after the other, in passes, so
-that the share of each is all of it.
+Servers that run side by side have a share of the memory each. In passes over steps, servers run one after
+another, and each has all of the memory.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pgdyno.postgres.process.local_machine import available_memory_bytes
 from pgdyno.postgres.server import Server
 from pgdyno.studies.bundled.peers import LEAST_BYTES, MEMORY, VARIANT
 
-# The plan and the whole stack, each with and without what suits some applications alone; the plan's settings
-# without its host layer, and a peer with it.
+# The plan and the whole stack, each with and without the settings that suit only some applications; the
+# plan's settings without its host layer; a peer with it.
 _MOST_OF_OURS = 6
-_LARGEST_SHARE = 1 / 3  # of memory, that a configuration gives shared_buffers: Cloud SQL's; the usual is 1/4
+_LARGEST_SHARE = 1 / 3  # of memory for shared_buffers in a configuration: Cloud SQL's; most have 1/4
 _STEP_BYTES = 64 << 20
-_SESSIONS_OF_A_STEP = 3  # of each client: queries, inserts and deletes
+_SESSIONS_OF_A_STEP = 3  # per client: queries, inserts and deletes
 _WAL_SIZE = "max_wal_size"
 
 
@@ -37,8 +37,8 @@ _WAL_SIZE = "max_wal_size"
 class LoadOnPeers:
     """The load that peers are measured under.
 
-    ``purpose`` is what the tools are asked for. ``clients`` are its sessions at most. ``made_bytes`` is the
-    size of the data that it makes itself; None: they are there before.
+    ``purpose`` is passed to the tools. ``clients`` is the largest number of sessions. ``made_bytes`` is the
+    size of the data that the load itself creates; None: the data are loaded before.
     """
 
     in_passes: bool
@@ -65,8 +65,8 @@ def load_of(conditions: Conditions) -> LoadOnPeers:
 def memory_for_each(available_bytes: int, servers: int) -> int:
     """Return the memory of the machine that configurations are made for, such that all servers fit.
 
-    Were each of them to take the largest share as shared_buffers, they would just fill what interleaved
-    servers may have; mostly it is less. The rest is for the data in the page cache, and for backends.
+    If each server had the largest share as shared_buffers, they would just fill the memory for interleaved
+    servers; most have less. The rest is for the data in the page cache, and for backends.
     """
     return _stepped(MEMORY_SHARE * available_bytes / servers / _LARGEST_SHARE)
 
@@ -74,46 +74,46 @@ def memory_for_each(available_bytes: int, servers: int) -> int:
 def machine_memory(sizing: Sizing, demand: LoadOnPeers) -> tuple[int, int]:
     """Return the memory to make configurations for, and the available memory.
 
-    Raises: UsageError if that is less; MemoryProofError if no server's share is enough.
+    Raises: UsageError if less is available than --memory; MemoryProofError if a server's share is too small.
     """
     available_bytes = available_memory_bytes()
     servers = 1 if demand.in_passes else len(load()) + _MOST_OF_OURS + len(sizing.of(VARIANT))
     share_bytes = _stepped(available_bytes) if demand.in_passes else memory_for_each(available_bytes, servers)
     memory_bytes = sizing.of(MEMORY) or share_bytes
-    there = numbers.size(available_bytes)
+    available = numbers.size(available_bytes)
     if memory_bytes > available_bytes:
-        asked = numbers.size(memory_bytes)
-        raise UsageError(f"--memory {asked} is more than the {there} that are available here")
+        requested = numbers.size(memory_bytes)
+        raise UsageError(f"--memory {requested} is more than the available {available}")
     if memory_bytes < LEAST_BYTES and demand.in_passes:
-        raise MemoryProofError(f"{there} of memory are available, and every rule needs 1 GB")
+        raise MemoryProofError(f"only {available} of memory are available, and every rule needs 1 GB")
     if memory_bytes < LEAST_BYTES:
         raise MemoryProofError(
-            f"{servers} servers beside each other would have {numbers.size(memory_bytes)} of memory each",
-            detail=f"{there} are available, and every rule needs 1 GB",
-            hint="with --memory 1GB they take turns in whole trials where they do not fit beside each other",
+            f"{servers} servers side by side would have {numbers.size(memory_bytes)} of memory each",
+            detail=f"{available} are available, and every rule needs 1 GB",
+            hint="with --memory 1GB, servers that do not fit side by side take turns in whole trials",
         )
     return memory_bytes, available_bytes
 
 
 def machine_notes(facts: PeerFacts, demand: LoadOnPeers, available_bytes: int | None) -> Iterator[str]:
-    """Say for which machine everything is made; None: its memory was stated."""
+    """Yield a note on the machine of all configurations; ``available_bytes`` None: memory was given."""
     share = ""
     if available_bytes is not None:
-        whose = "all of" if demand.in_passes else "each server's share of"
-        share = f": {whose} the {numbers.size(available_bytes)} that are available here"
+        part = "all of" if demand.in_passes else "each server's share of"
+        share = f": {part} the {numbers.size(available_bytes)} available here"
     cpus = "1 CPU" if facts.cpus == 1 else f"{facts.cpus} CPUs"
     machine = f"{numbers.size(facts.memory_bytes)} of memory, {cpus} and {facts.storage} storage"
-    asked = f", and for max_connections = {facts.connections} where its rule asks for that"
-    yield f"every configuration is made for a machine with {machine}{share}{asked}"
+    connections = f", and for max_connections = {facts.connections} if its rule uses that"
+    yield f"every configuration is made for a machine with {machine}{share}{connections}"
 
 
 def notes_on_data(variants: Sequence[Variant], server: Server, data_bytes: int) -> Iterator[str]:
-    """Say into whose shared_buffers the data do not fit."""
+    """Yield a note on the variants with shared_buffers smaller than the data."""
     names = [one.name for one in variants if _buffers_bytes(server, one.gucs) < data_bytes]
     if names:
         yield (
             f"the data, {numbers.size(data_bytes)}, do not fit into shared_buffers of {', '.join(names)}; "
-            "they are read from the page cache there"
+            "these servers read them from the page cache"
         )
 
 
@@ -123,9 +123,9 @@ def with_room_for_wal(
     sizing: Sizing,
     configurations: Iterable[Mapping[str, str]],
 ) -> Mapping[str, Workload]:
-    """Return workloads with the room on disk for the largest max_wal_size of these configurations.
+    """Return workloads with disk space for the largest max_wal_size of these configurations.
 
-    They were made before the configurations, with room for PostgreSQL's own, which the baseline has.
+    They were made before the configurations, with space for PostgreSQL's default, which the baseline has.
     """
     sizes = tuple(one[_WAL_SIZE] for one in configurations if _WAL_SIZE in one)
     if bundled.workloads is None or not sizes:
@@ -150,7 +150,7 @@ def _sessions(workload: Workload, design: Design) -> int:
         case Step(clients=clients):
             return clients * _SESSIONS_OF_A_STEP
         case TpchStep(clients=streams):
-            return streams + 1  # of refresh functions
+            return streams + 1  # and one of refresh functions
     return workload.clients or design.clients
 
 

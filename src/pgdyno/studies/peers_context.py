@@ -1,8 +1,8 @@
-"""Makes the configurations of ``run peers``: every peer's, those the user adds, and pgdyno's own plan.
+"""Makes the configurations of ``run peers``: every peer's, the user's additional ones, and pgdyno's plan.
 
-All are made for one machine: with the memory that is stated, or the share of each server in what is available
-here, and the CPUs and storage that there are. Servers of steps run one after the other, so that the share of
-each is all of it, and the machine is as each of them wants it.
+All are made for the same machine: with the memory given by the user, or each server's share of the available
+memory, and with this host's CPUs and storage. In passes over steps, servers run one after another: each has
+all of the memory, and the machine is set up for it.
 """
 
 from __future__ import annotations
@@ -45,20 +45,18 @@ from pgdyno.studies.bundled.peers import MEMORY, STUDY, VARIANT
 from pgdyno.studies.peer_machine import load_of, machine_memory, machine_notes, notes_on_data
 
 _OF_THE_HOST = (Layer.SYSTEM, Layer.HARDWARE)
-_WITH_HOST_LAYER = "pgtune"  # in our runs the fastest peer, or not distinguishable from it
+_WITH_HOST_LAYER = "pgtune"  # in our runs the fastest peer, or indistinguishable from it
 _POOL = re.compile(r"/hugepages-(\d+)kB/nr_hugepages$")
 _EQUAL_TERMS = (
     f"{SETTINGS_ALONE} has the plan's settings without its host layer, and {_WITH_HOST_LAYER}{WITH_HOST} has "
-    f"{_WITH_HOST_LAYER}'s settings with it: they show which of both a gain comes from"
+    f"{_WITH_HOST_LAYER}'s settings with it: they separate the gain of the settings from that of the host"
 )
-_RESERVED = 3  # superuser_reserved_connections by default, which max_connections contains
+_RESERVED = 3  # default of superuser_reserved_connections, which count in max_connections
 _NO_TUNED = (
-    "TuneD's profile is not compared: it sets the whole machine, which has one value of each; "
-    "pgdyno run tuned-vs-default alternates whole trials for it"
+    "TuneD's profile is not compared, because it sets the whole machine for all servers; "
+    "pgdyno run tuned-vs-default measures it in alternating whole trials"
 )
-_NO_BUILD = (
-    "no newer build of this PostgreSQL is here, so that the plan is compared on the same programs alone"
-)
+_NO_BUILD = "no newer build of this PostgreSQL is installed: the plan is compared only on the same programs"
 
 
 def peers_context(
@@ -66,7 +64,7 @@ def peers_context(
 ) -> StudyContext:
     """Inspect a scratch server, and return every configuration for it, with notes for the reader.
 
-    Raises: UsageError for more memory than there is, or a name that is taken; what planning raises.
+    Raises: UsageError for more memory than available, or a duplicate name; errors of planning.
     """
     added = sizing.of(VARIANT)
     _require_no_settings(baseline)
@@ -82,14 +80,14 @@ def peers_context(
     subject = inspect_scratch(baseline, conditions, figures, progress)
     facts = peer_facts(subject.server, subject.resources)
     if facts is None:
-        raise ServerError("how many CPUs the server may use is not known, and every rule asks for that")
+        raise ServerError("the number of CPUs of the server is unknown, and every rule needs it")
     request = _request(figures, conditions, with_unmeasured=demand.in_passes)
     plan = plan_for(subject, baseline, conditions, request).plan
     plan = plan if conditions.as_booted else without_idling(plan)
     ours = own_arms(baseline, plan)
     connections = demand.clients + SPARE_CONNECTIONS + _RESERVED
-    told = replace(facts, connections=connections, purpose=demand.purpose)
-    peers = configured_peers(subject.server, told, demand.clients)
+    given = replace(facts, connections=connections, purpose=demand.purpose)
+    peers = configured_peers(subject.server, given, demand.clients)
     settings, pages = with_huge_pages(plan, subject.server, peers.settings)
     theirs = [Variant(name, values) for name, values in settings.items()]
     mixed = on_equal_terms(baseline, plan, subject.server, settings)
@@ -97,7 +95,7 @@ def peers_context(
     fitting = SideBySide(variants, ()) if demand.in_passes else side_by_side(variants)
     first, *rest = fitting.variants
     notes = (
-        *machine_notes(told, demand, None if sizing.of(MEMORY) else available_bytes),
+        *machine_notes(given, demand, None if sizing.of(MEMORY) else available_bytes),
         *notes_on_data(fitting.variants, subject.server, demand.data_bytes),
         *peers.notes,
         *pages,
@@ -119,9 +117,9 @@ def peers_context(
 
 
 def own_arms(baseline: Variant, plan: Plan) -> list[Variant]:
-    """Return the plan on the same programs, and the whole stack if the plan chooses others.
+    """Return the plan on the same programs, and the whole stack if the plan chooses other programs.
 
-    Each stands there a second time without what suits only some applications.
+    Each has a second arm without the settings that suit only some applications.
     """
     same = replace(plan, lines=tuple(one for one in plan.lines if one.layer is not Layer.COMPILER))
     programs = {PLAN: baseline.server, **({WHOLE_STACK: plan.server} if plan.server is not None else {})}
@@ -141,10 +139,10 @@ def own_arms(baseline: Variant, plan: Plan) -> list[Variant]:
 def on_equal_terms(
     baseline: Variant, plan: Plan, server: Server, peers: Mapping[str, Mapping[str, str]]
 ) -> list[Variant]:
-    """Return two arms that separate the settings' gain from the host's; none without a host layer.
+    """Return two arms that separate the settings' gain from the host's; empty without a host layer.
 
-    One is the plan's settings without that layer, the other the usually fastest peer with it, in huge pages
-    of its own number.
+    One has the plan's settings without that layer, the other the usually fastest peer with it, with as many
+    huge pages as this peer needs.
     """
     lines = [one for one in plan.lines if one.layer in _OF_THE_HOST and one.change.key in plan.values]
     host = {one.change.key: one.change.value for one in lines}
@@ -168,9 +166,9 @@ def on_equal_terms(
 def with_huge_pages(
     plan: Plan, server: Server, peers: Mapping[str, Mapping[str, str]]
 ) -> tuple[dict[str, Mapping[str, str]], list[str]]:
-    """Reserve pages for the peers that insist on huge pages, where the plan reserves some for its server.
+    """Reserve huge pages for peers with huge_pages = on if the plan reserves some for its server.
 
-    Elsewhere such a peer's server would not start: its huge_pages are off, and a note says so.
+    Otherwise such a peer's server would not start: its huge_pages is set to off, with a note.
     """
     found, notes = dict(peers), []
     for name, settings in peers.items():
@@ -180,21 +178,21 @@ def with_huge_pages(
         found[name] = {**settings, **pool}
         if not pool:
             found[name] = {**settings, "huge_pages": "off"}
-            notes.append(f"{name} without huge pages: root would have to reserve them, and the plan has none")
+            notes.append(f"{name} runs without huge pages: only root can reserve them, and the plan has none")
     return found, notes
 
 
 def _pool(plan: Plan, server: Server, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the pool that a server with these settings takes; none if the plan has none."""
+    """Return the pool of huge pages for a server with these settings; empty if the plan has no pool."""
     size_bytes = shared_memory_bytes(EffectiveSettings(server, settings)) * (1 + ESTIMATE_MARGIN)
     pools = filter(None, map(_POOL.search, plan.values))
     return {one.string: str(math.ceil(size_bytes / (int(one[1]) << 10))) for one in pools}
 
 
 def _request(figures: Figures, conditions: Conditions, *, with_unmeasured: bool) -> PlanRequest:
-    """Return the request for everything that this user may change, as ``accelerate`` asks for it.
+    """Return a request for everything that this user may change, like that of ``accelerate``.
 
-    Passes measure what turns do not: each server has the machine to itself.
+    Passes can also measure changes of the whole machine: each server has the machine to itself.
     """
     may_change = may_change_host()
     layers = tuple(one for one in STUDY.layers if may_change or one not in _OF_THE_HOST)
@@ -208,17 +206,17 @@ def _request(figures: Figures, conditions: Conditions, *, with_unmeasured: bool)
 
 
 def _require_no_settings(baseline: Variant) -> None:
-    """Refuse a size of a benchmark that comes with a configuration. Raises: UsageError."""
+    """Refuse a benchmark size with its own configuration. Raises: UsageError."""
     if baseline.settings:
         raise UsageError(
-            "this size of the benchmark has a configuration of its own, which peers would not replace",
+            "this size of the benchmark has its own configuration, which peers would not replace",
             detail=f"it sets {', '.join(baseline.settings)}",
-            hint="leave out --preset, and state the size with --rows and --clients",
+            hint="leave out --preset, and give the size with --rows and --clients",
         )
 
 
 def _on(baseline: Variant, variants: Sequence[Variant]) -> list[Variant]:
-    """Return the variants with the baseline's settings below their own."""
+    """Return the variants on top of the baseline's settings."""
     return [
         replace(one, settings={**baseline.settings, **one.settings}, server=one.server or baseline.server)
         for one in variants
@@ -226,20 +224,20 @@ def _on(baseline: Variant, variants: Sequence[Variant]) -> list[Variant]:
 
 
 def _require_other_names(baseline: Variant, added: Sequence[Variant]) -> None:
-    """Refuse further configurations whose names are taken. Raises: UsageError."""
+    """Refuse additional configurations with names already in use. Raises: UsageError."""
     without = without_per_application(sorted(PER_APPLICATION))
     ours = (PLAN, without, WHOLE_STACK, f"{WHOLE_STACK}-{without}")
     mixed = (SETTINGS_ALONE, f"{_WITH_HOST_LAYER}{WITH_HOST}")
     names = [baseline.name, *load(), *ours, *mixed, *(one.name for one in added)]
     taken = next((name for name in names if names.count(name) > 1), None)
     if taken is not None:
-        raise UsageError(f'two configurations are called "{taken}"', hint="give the --variant another name")
+        raise UsageError(f'two configurations have the name "{taken}"', hint="rename the --variant")
 
 
 def _as_recorded(sizing: Sizing, resumed: str | None) -> Sizing:
-    """Return the sizing with the memory of the experiment that is resumed, if no other is stated.
+    """Return the sizing with the memory of the resumed experiment, unless --memory is given.
 
-    The share of what is available would be another one by now.
+    The share of the memory available now would differ.
     """
     if resumed is None or MEMORY.name in sizing.given:
         return sizing
@@ -249,5 +247,5 @@ def _as_recorded(sizing: Sizing, resumed: str | None) -> Sizing:
 
 
 def _recorded(sizing: Sizing, memory_bytes: int) -> Sizing:
-    """Return the sizing with the memory that was chosen, to be stored with the experiment."""
+    """Return the sizing with the chosen memory, which the experiment stores."""
     return replace(sizing, given={**sizing.given, MEMORY.name: (f"{memory_bytes >> 20}MB",)})

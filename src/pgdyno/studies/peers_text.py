@@ -1,4 +1,4 @@
-"""pgdyno's configurations beside each peer's, as tables for page and terminal. Pure."""
+"""pgdyno's configurations against each peer's, as tables for page and terminal. Pure."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from pgdyno.model.plans.terms import PLAN, WITHOUT
 from pgdyno.report.elements.tables import StyledCell, StyledTable
 
 FASTEST_LOOKS_FASTER = (
-    "The fastest peer is named after looking at these same figures: that can make pgdyno's advantage over it "
-    "look smaller than it is, not larger."
+    "The fastest peer is chosen by these same figures. This can make pgdyno's advantage over it look smaller "
+    "than it is, not larger."
 )
 
 
 def peer_tables(experiment: Experiment) -> tuple[StyledTable, ...]:
-    """Return a table for each workload with enough rounds, the fastest peer first."""
+    """Return a table per workload with enough rounds, the fastest peer first."""
     ours, level = own_arms_of(experiment), numbers.share(experiment.design.level)
     return tuple(_table(one, ours, level) for one in peer_effects(experiment))
 
 
 def peers_text(experiment: Experiment) -> str:
-    """Return the tables as text; nothing if no peers were measured."""
+    """Return the tables as text; empty if no peers were measured."""
     if not peers_of(experiment):
         return ""
     ours, level = own_arms_of(experiment), numbers.share(experiment.design.level)
     lines = [line for one in peer_effects(experiment) for line in _lines(one, ours, level)]
     if not lines:
         return (
-            "How pgdyno compares with each peer is not known: in too few rounds all servers count, or more "
-            "transactions fail on one.\n"
+            "pgdyno cannot be compared with each peer: too few rounds are valid on all servers, or more "
+            "transactions failed on one server.\n"
         )
     return "\n".join([*lines, FASTEST_LOOKS_FASTER]) + "\n"
 
@@ -74,7 +74,7 @@ def _name(peer: str, effects: PeerEffects) -> str:
 
 
 def _head(arm: str) -> StyledCell:
-    """Return the title of a column, with the part that is left out below it."""
+    """Return the title of a column, with the omitted part below it."""
     whole, is_less, part = arm.partition(WITHOUT)
     return StyledCell((whole.rstrip("-") or PLAN).replace("-", " "), f"without {part}" if is_less else "")
 

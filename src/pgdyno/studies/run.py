@@ -44,7 +44,7 @@ from pgdyno.plan.engine.resources import Figures
 from pgdyno.plan.explain_degree import check_statement, never_with_workers
 from pgdyno.postgres.planner.sql_text import first_word
 from pgdyno.postgres.process.installation import Installation
-from pgdyno.postgres.process.installations import none_named
+from pgdyno.postgres.process.installations import no_installation
 from pgdyno.postgres.process.instance import initialise
 from pgdyno.postgres.process.io_uring import io_uring_obstacle
 from pgdyno.postgres.process.local_machine import (
@@ -74,14 +74,14 @@ def listing() -> list[tuple[str, str]]:
 
 
 def find_study(name: str, given: Mapping[str, tuple[str, ...]] | None = None) -> BundledStudy:
-    """Return a bundled study; one that takes benchmarks has the loads of the one that was given.
+    """Return a bundled study; with --benchmark it has the loads of that benchmark.
 
     Raises: UsageError for an unknown name.
     """
     known = bundled_studies()
     if name not in known:
         raise UsageError(
-            f'no study "{name}", and no file of that name',
+            f'no study or file "{name}"',
             hint=f"known: {', '.join(known)}; see pgdyno run --list",
         )
     bundled = known[name]
@@ -89,23 +89,23 @@ def find_study(name: str, given: Mapping[str, tuple[str, ...]] | None = None) ->
     return bundled if benchmark is None else bundled.with_loads_of(known[benchmark])
 
 
-def sized(bundled: BundledStudy, asked: Sizing) -> Sizing:
-    """Return the requested size, completed by the study's own grid.
+def sized(bundled: BundledStudy, requested: Sizing) -> Sizing:
+    """Return the requested size, completed with this machine and the study's loads.
 
-    Raises: UsageError for a workload that it does not have, and a query that cannot be measured.
+    Raises: UsageError for an unknown workload, or a query that cannot be measured.
     """
     for option in bundled.options:
-        asked.of(option)
-    _check_query(asked.of(QUERY), may_write=asked.of(WRITES))
-    unknown = [name for name in asked.chosen if name not in bundled.loads]
+        requested.of(option)
+    _check_query(requested.of(QUERY), may_write=requested.of(WRITES))
+    unknown = [name for name in requested.chosen if name not in bundled.loads]
     if unknown and not bundled.takes_workloads:
         raise UsageError(
             f'this study has no workload "{unknown[0]}"', hint=f"choose from {', '.join(bundled.loads)}"
         )
-    # A study that measures none of the bundled ones has loads of its own, which it chooses among itself.
-    measured = asked.chosen if bundled.measures and asked.chosen else bundled.measures
+    # A study that measures no bundled workloads has its own loads, and selects among them itself.
+    measured = requested.chosen if bundled.measures and requested.chosen else bundled.measures
     return replace(
-        asked,
+        requested,
         machine=Machine(len(online_cpus()), available_memory_bytes()),
         loads=tuple(find_workloads(measured).values()),
         rounds=minimum_rounds(bundled.design),
@@ -113,10 +113,10 @@ def sized(bundled: BundledStudy, asked: Sizing) -> Sizing:
 
 
 def _check_query(query: str | None, *, may_write: bool) -> None:
-    """Refuse writing statements by their first word; others are found when run. Raises: UsageError."""
+    """Refuse writing statements by their first word; others fail when run. Raises: UsageError."""
     if query is None:
         if may_write:
-            raise UsageError("--writes is about a query of yours", hint="name it with --query")
+            raise UsageError("--writes requires --query", hint="give your query with --query")
         return
     check_statement(query)
     word = first_word(query)
@@ -124,14 +124,14 @@ def _check_query(query: str | None, *, may_write: bool) -> None:
         raise never_with_workers(word.upper())
     if word == "create" and not may_write:
         raise UsageError(
-            "the query writes", hint="with --writes a query of yours may write; each execution is rolled back"
+            "the query writes", hint="with --writes the query may write; each execution is rolled back"
         )
 
 
 def run_file(path: Path, conditions: Conditions, scale: int | None, progress: Progress) -> Experiment:
-    """Run the experiment in a TOML file; its design and workloads hold.
+    """Run the experiment in a TOML file, which defines design and workloads.
 
-    Raises: UsageError for a whole checkpoint cycle of workloads that only read; what measuring raises.
+    Raises: UsageError for a whole checkpoint cycle of read-only workloads; errors of measuring.
     """
     study = read_experiment_file(path)
     workloads = find_workloads(study.workloads, (), scale)
@@ -150,8 +150,8 @@ def run_bundled(
 ) -> Experiment:
     """Run a bundled study; ``factors`` replaces its variants by their combinations.
 
-    A factor called ``server`` varies the PostgreSQL that runs; alone, it keeps the study's own variants.
-    Settings that belong to the size asked for are those of all variants, except where a factor varies them.
+    The factor ``server`` varies the PostgreSQL installation; as the only factor it keeps the study's own
+    variants. Settings of the requested size apply to all variants, except those that a factor varies.
     """
     size = sizing or Sizing()
     bundled = find_study(name, size.given)
@@ -185,7 +185,7 @@ def run_bundled(
             io=_io_support(conditions, factors) if bundled.needs_io_support else (),
             pages=_page_support(conditions, preset) if bundled.needs_page_support else None,
         )
-    if context.servers:  # other builds are what the whole stack is about
+    if context.servers:  # the whole stack includes other builds
         conditions = replace(conditions, accepts_builds=True)
     study = bundled.study(context)
     if factors:
@@ -194,13 +194,13 @@ def run_bundled(
         require_preset_durability(study.variants, preset)
     known = leave_out_unknown(study, preset, factors, conditions.installation)
     conditions = replace(conditions, passes=_passes(bundled))
-    return measure(known, conditions, progress, _asked(bundled, context.sizing, conditions, factors))
+    return measure(known, conditions, progress, _recorded(bundled, context.sizing, conditions, factors))
 
 
-def _asked(
+def _recorded(
     bundled: BundledStudy, size: Sizing, conditions: Conditions, factors: Mapping[str, Sequence[str]]
 ) -> Context | None:
-    """Return the options that the experiment records; studies without any repeat as plain comparisons."""
+    """Return the options that the experiment records; without any, it is repeated as a plain comparison."""
     if bundled.workloads is None:
         options = bundled.recorded_options(size)
         return Context(options=options) if options else None
@@ -213,7 +213,6 @@ def _asked(
 
 
 def _scale_options(workloads: Mapping[str, Workload]) -> dict[str, str]:
-    """Return the option that asks for this scale again."""
     facts = tpch_facts([*workloads.values()])
     return {} if facts is None else {"scale": facts.scale}
 
@@ -221,7 +220,7 @@ def _scale_options(workloads: Mapping[str, Workload]) -> dict[str, str]:
 def _varied(study: Study, factors: Mapping[str, Sequence[str]], baseline: Variant) -> tuple[Variant, ...]:
     """Return the study's own variants on every server if only servers vary, else all combinations.
 
-    A study that has looked at every server says itself which of its variants work on which.
+    A study that has inspected every server already assigns its variants to servers.
     """
     if set(factors) == {SERVER_FACTOR} and all(variant.server for variant in study.variants):
         return study.variants
@@ -231,7 +230,7 @@ def _varied(study: Study, factors: Mapping[str, Sequence[str]], baseline: Varian
 
 
 def _question(study: Study, factors: Mapping[str, Sequence[str]]) -> str:
-    """Return the study's question; not that for the best level, which is one about a single variant."""
+    """Return the study's question; with factors, a question for the best level is replaced."""
     varied = [name for name, values in factors.items() if len(values) > 1]
     if not (varied and study.is_adaptive):
         return study.question
@@ -239,18 +238,17 @@ def _question(study: Study, factors: Mapping[str, Sequence[str]]) -> str:
 
 
 def _passes(bundled: BundledStudy) -> Passes | None:
-    """Return how a study's steps are measured; None if it has none."""
+    """Return the passes that measure a study's steps; None if it has no steps."""
     if bundled.passes is None:
         return None
     return cast("Passes", importlib.import_module(bundled.passes).PASSES())
 
 
 def _page_support(conditions: Conditions, settings: Mapping[str, str]) -> PageSupport:
-    return find_page_support(conditions.installation or none_named(), settings)
+    return find_page_support(conditions.installation or no_installation(), settings)
 
 
 def _io_support(conditions: Conditions, factors: Mapping[str, Sequence[str]]) -> tuple[IoSupport, ...]:
-    """Look at every server that is measured."""
     servers = factors.get(SERVER_FACTOR) or (None,)
     found = {server: _io_support_of(server, conditions) for server in dict.fromkeys(servers)}
     return tuple(found[server] for server in servers)
@@ -258,16 +256,15 @@ def _io_support(conditions: Conditions, factors: Mapping[str, Sequence[str]]) ->
 
 def _io_support_of(server: str | None, conditions: Conditions) -> IoSupport:
     named = Variant("", server=server)
-    installation = installation_of(named, conditions.installation) or none_named()
+    installation = installation_of(named, conditions.installation) or no_installation()
     return find_io_support(installation, is_isolated=conditions.design.is_isolated, named=server)
 
 
 def find_io_support(installation: Installation, *, is_isolated: bool, named: str | None = None) -> IoSupport:
-    """Let the server try io_uring on a data directory made for that.
+    """Return whether io_uring works, by trying it on a temporary data directory.
 
-    ``is_isolated`` is whether the load generator has CPUs of its own; ``named`` is what variants call the
-    server.
-    Raises: ServerStartError if none can be made.
+    ``is_isolated``: the load generator has its own CPUs. ``named`` is the server's name in variants.
+    Raises: ServerStartError if the data directory cannot be created.
     """
     place = workspace()
     with place.scratch() as scratch:
@@ -279,15 +276,15 @@ def find_io_support(installation: Installation, *, is_isolated: bool, named: str
 
 
 def cpus_of_server(online: tuple[int, ...], *, is_isolated: bool) -> int:
-    """Return how many CPUs a server has, of those that are online."""
+    """Return the number of online CPUs that a server gets."""
     return len(split_cpus(online, is_wanted=is_isolated).server)
 
 
 def find_page_support(installation: Installation, settings: Mapping[str, str]) -> PageSupport:
-    """Count the pages that a server with these settings takes, and try whether they can be reserved.
+    """Return the huge pages that a server with these settings needs, and try to reserve them.
 
-    Raises: UsageError for a server that does not tell; PrivilegeError for an ordinary user, who cannot
-    reserve any; OwnershipError, LockHeldError, RefusedError, StorageError if nothing may be changed.
+    Raises: UsageError for a server that does not report the number; PrivilegeError for an ordinary user, who
+    cannot reserve any; OwnershipError, LockHeldError, RefusedError, StorageError if nothing may be changed.
     """
     if installation.major < _SINCE:
         raise UsageError(
@@ -304,14 +301,14 @@ def find_page_support(installation: Installation, settings: Mapping[str, str]) -
 
 
 def _pool(size_bytes: int, found: HugePagePool, needed: int) -> Pool:
-    """Return a pool with room for a server: pages in use, lent ones among them, are not free for it."""
+    """Return a pool with room for a server: pages in use, including surplus pages, are not free for it."""
     in_use, present = found.total - (found.free - found.reserved), found.total - found.surplus
     path = f"/sys/kernel/mm/hugepages/hugepages-{size_bytes // 1024}kB/nr_hugepages"
     return Pool(path, present, max(present, in_use + needed))
 
 
 def _tried(state: HostState, pools: Mapping[int, Pool]) -> dict[int, Pool]:
-    """Reserve all pages together once and give them back; the largest, which are rarest, first."""
+    """Reserve all pages at once and release them; the largest size, the scarcest, first."""
     tried: dict[int, Pool] = {}
     for size_bytes, pool in sorted(pools.items(), reverse=True):
         had = [one for one in tried.values() if one.obstacle is None]
@@ -328,7 +325,7 @@ def _tried(state: HostState, pools: Mapping[int, Pool]) -> dict[int, Pool]:
 def _pages_needed(
     installation: Installation, settings: Mapping[str, str], sizes_bytes: Iterable[int]
 ) -> dict[int, int]:
-    """Return the pages of each size that a server takes."""
+    """Return the number of pages of each size that a server needs."""
     place = workspace()
     with place.scratch() as scratch:
         data_directory = scratch / "huge-pages"

@@ -1,4 +1,4 @@
-"""Check the settings of a bundled study's variants: unsafe ones, and ones unknown to the server."""
+"""Checks the settings of a bundled study's variants: unsafe ones, and ones unknown to the server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.durability import unsafe_settings
 from pgdyno.model.variants.variant import Variant, require_durable
 from pgdyno.postgres.process.installation import Installation
-from pgdyno.postgres.process.installations import none_named
+from pgdyno.postgres.process.installations import no_installation
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.process.registry import find_installation
 
@@ -24,21 +24,21 @@ _SINCE_MAJOR: Mapping[str, int] = {
     "vacuum_buffer_usage_limit": 16,
     "vacuum_truncate": 18,
 }
-"""Which of the settings that presets have, or that comparisons of versions vary, came with which version.
+"""The version that introduced each setting used by presets or varied by comparisons of versions.
 
 Source: the release notes of 16, 17 and 18.
 """
 
 
 def installation_of(variant: Variant, other: Installation | None) -> Installation | None:
-    """Return a variant's installation: the server it names, or ``other``. Raises: UsageError if unknown."""
+    """Return the installation that a variant names, else ``other``. Raises: UsageError if unknown."""
     return other if variant.server is None else find_installation(variant.server, workspace())
 
 
 def require_preset_durability(variants: tuple[Variant, ...], preset: Mapping[str, str]) -> None:
     """Raise DurabilityError for unsafe settings that do not come from the preset itself.
 
-    A published configuration is chosen by its name, for servers that pgdyno creates; its variants are marked.
+    A published configuration is chosen by name, for servers that pgdyno creates; its variants are marked.
     """
     published = set(unsafe_settings(preset))
     require_durable(
@@ -62,11 +62,11 @@ def leave_out_unknown(
     factors: Mapping[str, Sequence[str]],
     installation: Installation | None,
 ) -> Study:
-    """Return the study without settings that a variant's server is too old to know; a note says which.
+    """Return the study without settings that a variant's server is too old to have; notes list them.
 
-    That holds for settings of a preset, and for a factor if another variant's server knows it: the variants
-    of the old server that only differed in it become one. A factor that no server knows stays, for the
-    server to refuse. ``installation`` runs variants that name no server.
+    This applies to settings of a preset, and to a factor if another variant's server has the setting:
+    variants of the old server that differ only in this factor become one. A factor that no server has is
+    kept, and the server refuses it. ``installation`` runs variants that name no server.
     """
     majors = [_major(variant, installation) for variant in study.variants]
     newest = max(majors)
@@ -84,7 +84,7 @@ def leave_out_unknown(
         for setting in left_out:
             value = variant.settings[setting]
             what = setting if setting in varied else f"{setting}={value}"
-            notes[f"left out on PostgreSQL {major}, which does not know it: {what}"] = None
+            notes[f"left out on PostgreSQL {major}, which does not have it: {what}"] = None
             name = _without_level(name, f"{varied[setting]}.{value}") if setting in varied else name
         settings = {key: value for key, value in variant.settings.items() if key not in left_out}
         kept.setdefault(name, replace(variant, name=name, settings=settings))
@@ -97,5 +97,4 @@ def _without_level(name: str, level: str) -> str:
 
 
 def _major(variant: Variant, installation: Installation | None) -> int:
-    """Return the major version that a variant's server has."""
-    return (installation_of(variant, installation) or none_named()).major
+    return (installation_of(variant, installation) or no_installation()).major

@@ -1,4 +1,4 @@
-"""Views that benchmarks bring: found by walking the bundled studies, one ``view.py`` in a folder adds one."""
+"""Views of benchmarks, found by walking the bundled studies: a folder's ``view.py`` adds one."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _BUNDLED = "pgdyno.studies.bundled"
 
 
 class ViewModule(Protocol):
-    """The view of a benchmark: empty for experiments of other kinds."""
+    """The view of a benchmark. It is empty for other experiments."""
 
-    NAME: str  # its key in JSON documents
+    NAME: str  # key in JSON documents
 
     def tables(self, experiment: Experiment) -> Iterator[RenderableType]:
         """Yield the tables for a terminal."""
         ...
 
     def page(self, experiment: Experiment) -> Mapping[str, object]:
-        """Return the values of its part of the page's template, by their names there."""
+        """Return the values for its part of the page template, by name."""
         ...
 
     def by_workload(self, experiment: Experiment) -> Mapping[str, object]:
-        """Return the values of the template's part on each workload."""
+        """Return the value for each workload's part of the page template, by workload."""
         ...
 
     def document(self, experiment: Experiment) -> Json:
-        """Return its part of the JSON document."""
+        """Return the value of the key ``NAME`` in the JSON document."""
         ...
 
 
 @cache
 def views() -> tuple[ViewModule, ...]:
-    """Return the views of all benchmarks, in the order of their names."""
+    """Return the views of all benchmarks, ordered by name."""
     places = importlib.import_module(_BUNDLED).__path__
     folders = sorted(one.name for one in pkgutil.iter_modules(places) if one.ispkg)
     return tuple(cast("ViewModule", importlib.import_module(f"{_BUNDLED}.{name}.view")) for name in folders)

@@ -1,1 +1,1 @@
-"""``tune``: search for the best configuration, make the answer short, prove it."""
+"""``tune``: search for the best configuration, shorten the answer, prove it."""

@@ -1,4 +1,4 @@
-"""Configurations of earlier searches and experiments, to be tried right after the plan."""
+"""Configurations of earlier searches and experiments, to try right after the plan."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from pgdyno.store.tunings import SUFFIX, load_tuning
 from pgdyno.tune.search.warm_start import NumberOf, point_within
 from pgdyno.tune.tune_request import TuneRequest
 
-_NAMES = (TUNED, PLAN)  # of the variant that is taken, the first that is there
+_NAMES = (TUNED, PLAN)  # of the variant to use; the first one present
 _SLOWER = "it was slower there than the default"
 _HINT = "name a search, or an experiment of tune or accelerate, of the same major version"
 
 
 @dataclass(frozen=True)
 class EarlierConfiguration:
-    """A configuration as it was elsewhere, and how the user named where.
+    """A configuration of an earlier search or experiment; ``source`` is its name given by the user.
 
-    ``major`` is PostgreSQL's, None: unknown. ``problem`` is what speaks against it; it is tried all the same.
+    ``major`` is PostgreSQL's version, None: unknown. ``problem`` is a reason against it; it is tried anyway.
     """
 
     source: str
@@ -53,9 +53,9 @@ class WarmStart:
 
 
 def earlier_configurations(request: TuneRequest) -> tuple[EarlierConfiguration, ...]:
-    """Return the configurations of a warm start, each named by the id or the file of a search or experiment.
+    """Return the configurations of a warm start, from the ids or files of searches and experiments.
 
-    Raises: UsageError for one of another major version, or without a configuration; StorageError.
+    Raises: UsageError for another major version, or without a configuration; StorageError.
     """
     installation = request.conditions.installation
     major = 0 if installation is None else installation.major
@@ -65,9 +65,9 @@ def earlier_configurations(request: TuneRequest) -> tuple[EarlierConfiguration, 
 def warm_start(
     space: Space, earlier: Sequence[EarlierConfiguration], server: Server, progress: Progress
 ) -> WarmStart:
-    """Return the points of a space that are most like these configurations. Its notes are announced.
+    """Return the points of a space that are most similar to these configurations. Notes are announced.
 
-    Raises: UsageError if the space has nothing of one.
+    Raises: UsageError if a configuration has no setting in common with the space.
     """
     points = tuple(_point(space, one, _number_of(server)) for one in earlier)
     notes = tuple(_note(one, point) for one, point in zip(earlier, points, strict=True))
@@ -80,7 +80,7 @@ def _point(space: Space, one: EarlierConfiguration, number_of: NumberOf) -> Poin
     point = point_within(space, one.settings, number_of)
     if not point:
         raise UsageError(
-            f'nothing of "{one.source}" can be tried here',
+            f'no setting of "{one.source}" can be tried here',
             detail=f"it sets {_names(one.settings)}; this search varies "
             f"{_names(each.key for each in space.dimensions)}",
             hint=_HINT,
@@ -89,9 +89,9 @@ def _point(space: Space, one: EarlierConfiguration, number_of: NumberOf) -> Poin
 
 
 def _note(one: EarlierConfiguration, point: Point) -> str:
-    said = ", ".join(f"{display_name(key)}={value}" for key, value in point.items())
+    values = ", ".join(f"{display_name(key)}={value}" for key, value in point.items())
     problem = f" ({one.problem})" if one.problem else ""
-    return f"tried after the plan, as it is in {one.source} or nearest to that: {said}{problem}"
+    return f"tried after the plan, as in {one.source} or nearest to it: {values}{problem}"
 
 
 def _number_of(server: Server) -> NumberOf:
@@ -122,24 +122,24 @@ def _read(source: str) -> EarlierConfiguration:
 
 
 def _usable(one: EarlierConfiguration, major: int) -> EarlierConfiguration:
-    """Return a configuration. Raises: UsageError for one of another major version, or none."""
+    """Return the configuration itself. Raises: UsageError for another major version, or without settings."""
     if one.major != major:
         raise UsageError(
-            f'"{one.source}" is of PostgreSQL {one.major or "of an unknown version"}',
-            detail=f"what was good there may be another thing for PostgreSQL {major}",
+            f'"{one.source}" is from PostgreSQL {one.major or "of an unknown version"}',
+            detail=f"its configuration may not suit PostgreSQL {major}",
             hint=_HINT,
         )
     if not one.settings:
         raise UsageError(
             f'"{one.source}" has no configuration to begin with',
-            detail=f'neither an answer nor a variant named "{TUNED}" or "{PLAN}" with changes is in it',
+            detail=f'it has neither an answer nor a variant named "{TUNED}" or "{PLAN}" with changes',
             hint=_HINT,
         )
     return one
 
 
 def _of_tuning(source: str, tuning: Tuning) -> EarlierConfiguration:
-    """Return the answer of a search, or its best trial; nothing of one that was for several aims."""
+    """Return the answer of a search, or its best trial; no settings if it had several aims."""
     if tuning.aims:
         return EarlierConfiguration(source, {}, _major_in(tuning.subject))
     best = {} if tuning.winner is None else tuning.winner.point
@@ -150,7 +150,7 @@ def _of_tuning(source: str, tuning: Tuning) -> EarlierConfiguration:
 
 
 def _major_in(subject: str) -> int | None:
-    """Return the major version in the text that a search is known by."""
+    """Return the major version from a search's subject; None if it has none."""
     found = re.match(r"\d+", subject.partition(";")[0].rpartition(" ")[2])
     return int(found[0]) if found else None
 
@@ -161,7 +161,7 @@ def _proof_of(tuning: Tuning) -> Experiment | None:
 
 
 def _of_experiment(source: str, experiment: Experiment) -> EarlierConfiguration:
-    """Return an experiment's answer, or its plan; no settings if none."""
+    """Return an experiment's answer, or its plan; no settings without either."""
     by_name = {one.name: one for one in experiment.variants}
     variant = next((by_name[name] for name in _NAMES if name in by_name), None)
     if variant is None:
@@ -177,7 +177,7 @@ def _major(experiment: Experiment) -> int | None:
 
 
 def _why_worse(experiment: Experiment, variant: str) -> str:
-    """Say so where a variant was shown to be slower than the baseline on a workload, and faster on none."""
+    """Return a reason if a variant was shown to be slower on some workload and faster on none; else empty."""
     wanted = (THROUGHPUT, variant, experiment.baseline)
     found = {one.decision for one in experiment.verdicts if (one.metric, one.variant, one.baseline) == wanted}
     return _SLOWER if Decision.WORSE in found and Decision.BETTER not in found else ""
@@ -186,5 +186,5 @@ def _why_worse(experiment: Experiment, variant: str) -> str:
 def _unpacked(path: Path) -> Experiment:
     checked = check_bundle(path)
     if checked.problems or checked.experiment is None:
-        raise StorageError(f'the bundle "{path}" is not taken', detail="\n".join(checked.problems))
+        raise StorageError(f'the bundle "{path}" is refused', detail="\n".join(checked.problems))
     return checked.experiment

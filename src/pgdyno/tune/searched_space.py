@@ -1,4 +1,4 @@
-"""The space that is searched: the plan's, as far as three servers of it stand side by side here."""
+"""The space of a search: that of the plan, restricted to values that three servers side by side can have."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pgdyno.accelerate.planning import Planned
 from pgdyno.base.errors import DurabilityError, MemoryProofError
-from pgdyno.host.awake import idling_files
+from pgdyno.host.cpu_idling import idling_files
 from pgdyno.host.kernel_file import display_name
 from pgdyno.model.plans.plan import Layer, Plan, PlanLine
 from pgdyno.model.tuning.limits import OwnerLimits
@@ -29,7 +29,7 @@ from pgdyno.tune.search.triable_values import triable
 
 @dataclass(frozen=True)
 class Searched:
-    """A space, and its plan; ``why_not`` says of a point why it is not tried, else nothing.
+    """A space, and its plan; ``why_not`` returns why a point is not tried, empty if it may be.
 
     ``first`` are points to try right after the plan.
     """
@@ -49,7 +49,7 @@ def searched_space(
     data_bytes: int,
     profiles: Sequence[TransactionProfile],
 ) -> Searched:
-    """Return the space of a search; values common to all servers of a machine are left as found."""
+    """Return the space of a search; values shared by all servers of a machine are left unchanged."""
     server = planned.subject.server
     memory = _memory(server, data_bytes)
     plan, notes = _fitting(_shareable(planned.plan, base), base, memory)
@@ -70,10 +70,10 @@ def searched_space(
 
 
 def searched_in_place(planned: Planned, limits: OwnerLimits, *, may_restart: bool) -> Searched:
-    """Return the space of a search on the planned server itself, whose owner has set it limits."""
+    """Return the space of a search on the planned server itself, within its owner's limits."""
     server, resources = planned.subject.server, planned.subject.resources
     whole = space_of(planned.plan, server, (Layer.APPLICATION,), load_levers(), {})
-    ours = space_in_place(whole, server, may_restart=may_restart)
+    reachable = space_in_place(whole, server, may_restart=may_restart)
     found = memory_proof(EffectiveSettings(server), resources)
 
     def refusal(settings: Point) -> str:
@@ -83,25 +83,28 @@ def searched_in_place(planned: Planned, limits: OwnerLimits, *, may_restart: boo
         over = limits.over_memory_at_worst(proof.total_bytes, found.total_bytes)
         return over or _why_refused(settings, planned)
 
-    reason = refusal(ours.space.kept)
-    space = replace(ours.space, kept={}) if reason else ours.space
+    reason = refusal(reachable.space.kept)
+    space = replace(reachable.space, kept={}) if reason else reachable.space
 
     def why_not(point: Point) -> str:
         return refusal(space.whole(point))
 
     offered, refused = triable(space, why_not)
     notes = [
-        *_left(ours.left_out, "not brought into force by a reload"),
-        *_left(ours.per_application, "for one application's statements, not for a whole server"),
-        *(f"left as found, {display_name(key)}: it is set {said}" for key, said in ours.of_others.items()),
-        *_left(ours.space.kept if reason else (), reason),
+        *_left(reachable.left_out, "not brought into force by a reload"),
+        *_left(reachable.per_application, "for one application's statements, not for a whole server"),
+        *(
+            f"left as found, {display_name(key)}: it is set {place}"
+            for key, place in reachable.of_others.items()
+        ),
+        *_left(reachable.space.kept if reason else (), reason),
         *(f"never tried, {display_name(one.key)} = {one.value}: {one.reason}" for one in refused),
     ]
     return Searched(planned.plan, offered, tuple(notes), why_not, _memory(server, 0))
 
 
 def _left(keys: Iterable[str], reason: str) -> tuple[str, ...]:
-    """Say that keys are left as found; nothing if there are none."""
+    """Return a note that keys are left as found; empty without keys."""
     names = ", ".join(map(display_name, keys))
     return (f"left as found, {names}: {reason}",) if names else ()
 
@@ -119,13 +122,13 @@ def _memory(server: Server, data_bytes: int) -> Memory:
 
 
 def _shareable(plan: Plan, base: Variant) -> Plan:
-    """Return the plan without values that cannot differ between servers that take turns."""
+    """Return the plan without values that cannot differ between interleaved servers."""
     whole = replace(base, name="plan", settings={**base.settings, **plan.values})
     return plan.without_keys({*side_by_side([base, whole]).as_found, *idling_files(plan.values)})
 
 
 def _fitting(plan: Plan, base: Variant, memory: Memory) -> tuple[Plan, tuple[str, ...]]:
-    """Return the plan with as much of shared_buffers as three servers side by side can have."""
+    """Return the plan with shared_buffers reduced so that three servers fit into memory."""
     whole = replace(base, name="plan", settings={**base.settings, **plan.values})
     fitting = with_smaller_buffers([base, whole, whole], whole, memory)[1]
     if fitting.settings == whole.settings:
@@ -138,7 +141,7 @@ def _fitting(plan: Plan, base: Variant, memory: Memory) -> tuple[Plan, tuple[str
     )
     note = (
         f"shared_buffers are {memory.buffers_of(fitting) >> 20} MB instead of the plan's "
-        f"{memory.buffers_of(whole) >> 20} MB, so that three servers fit into memory beside each other"
+        f"{memory.buffers_of(whole) >> 20} MB, so that three servers fit into memory together"
     )
     return replace(plan, lines=lines), (note,)
 
@@ -149,20 +152,20 @@ def _with_value(line: PlanLine, settings: Mapping[str, str]) -> PlanLine:
 
 
 def _why_not(point: Point, planned: Planned, base: Variant, memory: Memory) -> str:
-    """Say why a point is not tried: it does not fit into memory, or could lose commits; else nothing."""
+    """Return why a point is not tried: it does not fit into memory, or could lose commits; else empty."""
     server = planned.subject.server
     settings = {key: value for key, value in point.items() if key in server.settings}
     variant = at_point(base, "point", point)
     if not LOCKED_SETTINGS & settings.keys() and not memory.holds([base, variant, variant]):
-        return "three servers of it do not fit into memory"
+        return "three servers with it do not fit into memory"
     return _why_refused(settings, planned)
 
 
 def _why_refused(settings: Mapping[str, str], planned: Planned) -> str:
-    """Say why no server gets these settings, however many there are; else nothing."""
+    """Return why even a single server does not get these settings; else empty."""
     server, resources = planned.subject.server, planned.subject.resources
     if locked := LOCKED_SETTINGS & settings.keys():
-        return f"it decides about durability: {', '.join(sorted(locked))}"
+        return f"it affects durability: {', '.join(sorted(locked))}"
     proof = memory_proof(EffectiveSettings(server, settings), resources)
     try:
         if proof is not None:

@@ -1,7 +1,7 @@
 """Measure rounds of a search: two or three servers side by side, on every workload.
 
-A round's figure is a mean over workloads, blocks and slices. Nothing of it is kept but that figure: what a
-search finds is proven afterwards by an experiment of its own, which keeps everything.
+A round's figure is a mean over workloads, blocks and slices. Only that figure is kept: the result of a search
+is proven afterwards by a separate experiment, which keeps everything.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ Counted: TypeAlias = Mapping[str, Sequence[Block]]
 
 @dataclass
 class TrialRounds:
-    """Measures rounds on one arena. ``number`` counts them, so that servers change their seats.
+    """Measures rounds on one arena. ``number`` is their number; servers change their places by it.
 
-    ``space`` says what each point has besides. ``disturbed`` counts rounds that would not count in an
-    experiment, and were taken all the same. ``expected_noise`` is that of a round, until some are measured.
-    ``notes`` tell of load hosts, and of those that were lost: ``after_loss``.
+    ``space`` has the additional values of each point. ``disturbed`` is the number of rounds that were used
+    although an experiment would not count them. ``expected_noise`` is the assumed noise of a round, until it
+    has been measured. ``notes`` are about load hosts, and those that were lost: ``after_loss``.
     """
 
     arena: ScratchArena | AttachedArena
@@ -71,7 +71,7 @@ class TrialRounds:
     random: Random = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin with the design's seed."""
+        """Seed the random numbers from the design."""
         self.random = np.random.default_rng(self.design.seed)
 
     def trial(self, incumbent: Point, candidate: Point) -> TrialRound:
@@ -80,7 +80,7 @@ class TrialRounds:
             DEFAULT: replace(self.base, name=DEFAULT),
             **({INCUMBENT: self.variant(INCUMBENT, incumbent)} if incumbent else {}),
         }
-        counted = self._beside(others, candidate)
+        counted = self._compared(others, candidate)
         found = {workload: _ratios(_mean_logs(blocks)) for workload, blocks in counted.items()}
         return TrialRound(
             to_incumbent=_mean([one.to_incumbent for one in found.values()]),
@@ -91,24 +91,24 @@ class TrialRounds:
 
     def pair(self, winner: Point, remaining: Point) -> tuple[float, ...]:
         """Measure two points; return ln(remaining / winner) by workload. Raises: CandidateFailedError."""
-        counted = self._beside({INCUMBENT: self.variant(INCUMBENT, winner)}, remaining)
+        counted = self._compared({INCUMBENT: self.variant(INCUMBENT, winner)}, remaining)
         logs = [_mean_logs(blocks) for blocks in counted.values()]
         return tuple(one[CANDIDATE] - one[INCUMBENT] for one in logs)
 
     def variant(self, name: str, point: Point) -> Variant:
-        """Return a point, whole, as a variant, with a pool for its own shared memory."""
+        """Return a point as a variant, with the space's additional values and a pool of huge pages."""
         made = at_point(self.base, name, self.space.whole(point))
         return with_pools_for(made, self.arena.shared_memory_bytes(made))
 
     def settled(self, point: Point) -> Point:
-        """Return a point, whole, with the pool that its server had."""
+        """Return a point with the space's additional values and its server's pool of huge pages."""
         settings = self.variant(CANDIDATE, point).settings
         return {key: settings.get(key, value) for key, value in self.space.whole(point).items()}
 
-    def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Counted:
-        """Measure a candidate beside others.
+    def _compared(self, others: Mapping[str, Variant], candidate: Point) -> Counted:
+        """Measure a candidate together with others.
 
-        Raises: CandidateFailedError if the servers do not run with the candidate, but without it.
+        Raises: CandidateFailedError if the servers run only without the candidate.
         """
         try:
             tried = self.variant(CANDIDATE, candidate)
@@ -117,17 +117,17 @@ class TrialRounds:
         except LoadHostLostError:
             raise
         except (ServerError, SettingError, GeneratorFailedError, MeasurementError) as error:
-            self._round([*others.values()])  # else it is not the candidate's fault, and this says so
-            said = f"{error.message} ({', '.join(f'{k}={v}' for k, v in candidate.items())})"
-            raise CandidateFailedError(said) from error
+            self._round([*others.values()])  # raises if the candidate is not the cause
+            reason = f"{error.message} ({', '.join(f'{k}={v}' for k, v in candidate.items())})"
+            raise CandidateFailedError(reason) from error
         _require_as_few_failures(counted, others)
         return counted
 
     def _round(self, wanted: Sequence[Variant]) -> Counted:
         """Measure these servers once.
 
-        A round that does not count is repeated once. If that does not count either, it is taken as it is:
-        what disturbs takes from all servers alike.
+        A round that does not count is repeated once. If the second does not count either, it is used anyway:
+        disturbances affect all servers alike.
         """
         variants = side_by_side(wanted).variants
         names = [one.name for one in variants]
@@ -137,17 +137,17 @@ class TrialRounds:
         return _counting(blocks, names) or self._disturbed(blocks, names)
 
     def _disturbed(self, blocks: Sequence[Block], names: Sequence[str]) -> Counted:
-        """Return all blocks. Raises: MeasurementError if a server did nothing at all."""
+        """Return all blocks as valid. Raises: MeasurementError if a server completed no transactions."""
         self.disturbed += 1
-        if counted := _counting([_counted(block) for block in blocks], names):
+        if counted := _counting([_without_void(block) for block in blocks], names):
             return counted
         reasons = [reason for block in blocks for reason in block.void_reasons]
-        raise MeasurementError(reasons[0] if reasons else "a server did nothing")
+        raise MeasurementError(reasons[0] if reasons else "a server completed no transactions")
 
     def _blocks(self, variants: Sequence[Variant]) -> list[Block]:
-        """Return the blocks of a round. One in which a load host was lost is repeated.
+        """Return the blocks of a round. A round in which a load host was lost is repeated.
 
-        Raises: LoadHostLostError if one is lost each time, or not back in time.
+        Raises: LoadHostLostError if one is lost every time, or does not return in time.
         """
         for left in reversed(range(_MOST_LOSSES)):
             blocks, lost = self._measured(variants)
@@ -159,16 +159,16 @@ class TrialRounds:
         return blocks
 
     def _regain(self, lost: LoadHostLostError) -> None:
-        """Go on with the load hosts that there are. Raises: LoadHostLostError."""
+        """Continue with the available load hosts. Raises: LoadHostLostError."""
         why = (lost.detail or lost.message).splitlines()[-1]
         self.progress.step(f"a round does not count: load host {lost.host} was lost ({why})")
         regained = self.after_loss(self.arena, lost)
-        assert isinstance(regained.arena, ScratchArena)  # noqa: S101 — others have no load hosts
+        assert isinstance(regained.arena, ScratchArena)  # noqa: S101 — only these have load hosts
         self.arena = regained.arena
         self.notes.append(f'load host "{lost.host}" was lost in the search: {regained.how}')
 
     def _measured(self, variants: Sequence[Variant]) -> tuple[list[Block], list[LoadHostLostError]]:
-        """Return the blocks of a round, and the load host that was lost in it, if one was."""
+        """Return the blocks of a round, and the load host lost during it, if any."""
         design, blocks = self.design, list[Block]()
         names = tuple(self.workloads)
         study = Study("tune", "Which configuration is best?", tuple(variants), names, design)
@@ -200,7 +200,7 @@ class TrialRounds:
 
 
 def _require_as_few_failures(counted: Counted, others: Collection[str]) -> None:
-    """Raise CandidateFailedError if it is shown that too many more transactions fail on the candidate."""
+    """Raise CandidateFailedError if significantly more transactions fail on the candidate than allowed."""
     for workload, blocks in counted.items():
         for other in others:
             if is_shown(blocks, workload, CANDIDATE, other):
@@ -208,14 +208,14 @@ def _require_as_few_failures(counted: Counted, others: Collection[str]) -> None:
 
 
 def _ratios(logs: Mapping[str, float]) -> RoundRatios:
-    """Return the candidate's ratios on one workload; without an incumbent the default is in its place."""
+    """Return the candidate's ratios on one workload; without an incumbent the default replaces it."""
     new, default = logs[CANDIDATE], logs[DEFAULT]
     old = logs.get(INCUMBENT, default)
     return RoundRatios(new - old, new - default, old - default)
 
 
 def _counting(blocks: Sequence[Block], names: Sequence[str]) -> Counted:
-    """Return the blocks that count; nothing if a workload has none."""
+    """Return the blocks that count; empty if any workload has none."""
     by_workload: dict[str, list[Block]] = {}
     for block in blocks:
         counts = by_workload.setdefault(block.workload, [])
@@ -231,8 +231,7 @@ def _mean_logs(blocks: Sequence[Block]) -> dict[str, float]:
     return {name: _mean([_log_of(block, name) for block in blocks]) for name in names}
 
 
-def _counted(block: Block) -> Block:
-    """Return a block as if it had not been disturbed."""
+def _without_void(block: Block) -> Block:
     return replace(block, void=None, arms=tuple(replace(arm, void=None) for arm in block.arms))
 
 

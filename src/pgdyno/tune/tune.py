@@ -1,10 +1,10 @@
-"""Tune: search for the best configuration, make the answer short, prove it on fresh data.
+"""Tune: search for the best configuration, shorten the answer, prove it on fresh data.
 
-facts      a server of the user's kind on the workloads' data, and what its host has
-space      the plan's changes and other values of what levers may set; the profile says which come first
-search     default, incumbent and candidate side by side, candidate after candidate
-shorten    the winner without what does not pay, against the winner
-prove      default, plan and answer, in an experiment of its own: no round of the search is in its figures
+facts      a server with the user's configuration on the workloads' data, and the resources of its host
+space      the plan's changes and other values that levers may set, ordered by the profile
+search     default, incumbent and candidate side by side, one candidate at a time
+shorten    the winner without changes that do not pay, against the winner
+prove      default, plan and answer, in a separate experiment: its figures contain no round of the search
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from pgdyno.plan.levers import load as load_levers
 from pgdyno.postgres.process.local_machine import machine_claimed
 from pgdyno.profile.records.profile_record import TransactionProfile
 from pgdyno.store.tunings import save_tuning
-from pgdyno.tune.start_or_resume import again, begun_search, earlier_search
 from pgdyno.tune.earlier_configurations import earlier_configurations, warm_start
+from pgdyno.tune.resume import again, begun_search, earlier_search
 from pgdyno.tune.searched_space import Searched, searched_space
 from pgdyno.tune.trial_rounds import TrialRounds
 from pgdyno.tune.tune_request import NAME, TuneRequest
@@ -46,10 +46,9 @@ from pgdyno.tune.tuner import Listener, Tuned, Tuner, disturbance_notes, searche
 
 
 def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
-    """Search, make the answer short, and prove it.
+    """Search, shorten the answer, and prove it.
 
-    Raises: UsageError for a search to go on with that is of another space; whatever planning and measuring
-    raise.
+    Raises: UsageError if a search to resume has another subject; all errors of planning and measuring.
     """
     began = time.monotonic()
     conditions = request.conditions
@@ -64,20 +63,20 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     searched = replace(searched, notes=(*searched.notes, *notes))
     if not searched.space.dimensions:
         raise UsageError(
-            "there is nothing to search",
-            detail=f"in these layers nothing can differ between servers: {', '.join(plan_request.layers)}",
-            hint="search more of them: --layers all",
+            "nothing to search",
+            detail=f"servers cannot differ in any value of these layers: {', '.join(plan_request.layers)}",
+            hint="search more layers: --layers all",
         )
     if earlier is None:
         tuning = begun_search(request, searched.space, searched.notes)
     else:
         tuning = again(earlier, request, searched.notes)
-    searched = replace(searched, space=tuning.space)  # less memory may be free now than when it began
+    searched = replace(searched, space=tuning.space)  # less memory may be free than at its beginning
     begin = warm_start(tuning.space, begin_with, subject.server, progress)
     searched = replace(searched, first=begin.points)
     tuning = replace(tuning, notes=(*tuning.notes, *begin.notes))
     save_tuning(searches(), tuning)
-    progress.step(f"search {tuning.id}, which --resume goes on with if it is interrupted")
+    progress.step(f"search {tuning.id}, which can be continued with --resume if interrupted")
     with _rounds(request, searched, progress) as rounds:
         tuner = Tuner(request, searched, rounds, listener, began)
         tuning = tuner.shortened(tuner.searched(tuning))
@@ -86,7 +85,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
         tuning = replace(tuning, notes=notes)
         save_tuning(searches(), tuning)
     if tuning.answer:
-        listener.answered(tuning)  # before its proof, which can be interrupted
+        listener.answered(tuning)  # before its proof, which may be interrupted
     else:
         return Tuned(tuning, searched.plan, None)
     context = Context(document_of(subject.host), document_of(subject.server))
@@ -100,7 +99,7 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
 def _profiles(
     request: TuneRequest, progress: Progress
 ) -> tuple[tuple[TransactionProfile, ...], tuple[str, ...]]:
-    """Return profiles of the baseline, unless a search is resumed: its space has their figures already."""
+    """Return profiles of the baseline; none for a resumed search, as its space has their figures already."""
     if request.resume is not None or request.budget_s < LEAST_BUDGET_S:
         return (), ()
     return baseline_profiles(request.base, request.conditions, progress)
@@ -108,20 +107,20 @@ def _profiles(
 
 @contextmanager
 def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Iterator[TrialRounds]:
-    """Provide rounds on scratch servers, with idle CPUs kept awake if they can be."""
+    """Provide rounds on scratch servers, with CPUs kept awake if possible."""
     conditions, base = request.conditions, request.base
     builds = [value for one in searched.space.dimensions if one.key == BUILD for value in one.values]
     variants = (base, *(replace(base, name=name, server=name) for name in builds))
     plan = replace(base, name=PLAN, settings={**base.settings, **searched.plan.values})
     design = replace(conditions.design, blocks_per_round=1)
-    asked = Study(NAME, "", (base,), tuple(conditions.workloads), design)
+    requested = Study(NAME, "", (base,), tuple(conditions.workloads), design)
     with (
         machine_claimed(is_wanted=not conditions.as_booted or bool(plan.files)),
         open_scratch_arena(
             conditions.installation, variants, progress, is_isolated=design.is_isolated
         ) as opened,
     ):
-        placed = conditions.placed(opened, asked, progress)
+        placed = conditions.placed(opened, requested, progress)
         arena, study = placed.arena, placed.study
         awake, _ = kept_awake(arena, lambda keeper: keeper.find((base, plan), conditions.as_booted), progress)
         for workload in conditions.workloads.values():
@@ -141,7 +140,7 @@ def _rounds(request: TuneRequest, searched: Searched, progress: Progress) -> Ite
 
 
 def proof_of(request: TuneRequest, searched: Searched, tuning: Tuning, rounds: TrialRounds) -> Study:
-    """Return the experiment; with ``is_attributed`` it also measures every part of the answer."""
+    """Return the study of the proof; with ``is_attributed`` it also measures every part of the answer."""
     answer = rounds.variant(TUNED, tuning.answer)
     plan = _plan_that_ran(searched, tuning)
     variants = [request.base, *([] if plan is None else [rounds.variant(PLAN, plan)]), answer]
@@ -151,7 +150,7 @@ def proof_of(request: TuneRequest, searched: Searched, tuning: Tuning, rounds: T
         notes = (*notes, *smaller)
     return Study(
         name=NAME,
-        question=f"Is PostgreSQL faster with the configuration that was searched ({tuning.id})?",
+        question=f"Is PostgreSQL faster with the configuration found by the search ({tuning.id})?",
         variants=side_by_side(variants).variants,
         workloads=tuning.workloads,
         design=for_arms(len(variants), request.conditions.design),
@@ -170,7 +169,7 @@ def _plan_that_ran(searched: Searched, tuning: Tuning) -> Point | None:
 def _taken_apart(
     variants: Sequence[Variant], answer: Variant, point: Point, searched: Searched
 ) -> tuple[list[Variant], tuple[str, ...]]:
-    """Return the variants with two more for every part of the answer, all small enough to stand together."""
+    """Return the variants with two more for every part of the answer, reduced to fit into memory together."""
     base = variants[0]
     levers = lever_by_key(searched.plan, load_levers())
     worth = {levers.get(one.key, one.key): one.worth for one in searched.space.dimensions if one.worth}

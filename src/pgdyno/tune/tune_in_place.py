@@ -1,8 +1,8 @@
-"""Tune a running server in place: search, make the answer short, prove it, restore the configuration.
+"""Tune a running server in place: search, shorten the answer, prove it, restore the configuration.
 
-Configurations take turns on the server itself, whole trials in random order, in databases of our own. Every
-change is an apply or a revert with its receipts, so that ``pgdyno revert`` restores the configuration after a
-kill at any moment. The space has what a reload brings into force; restarts are for owners who allow them.
+Configurations alternate on the server itself, in whole trials in random order, in databases of pgdyno. Every
+change is an apply or a revert with its receipts: ``pgdyno revert`` restores the configuration after a kill at
+any time. The space has settings that a reload brings into force; others only if the owner allows restarts.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pgdyno.builds.switching.variant_switch import Switch
 from pgdyno.host.probing.spinners import burstable_type
 from pgdyno.measure.arenas.attached_arena import AttachedArena
 from pgdyno.measure.arenas.limited_load import LimitedLoads
+from pgdyno.measure.arenas.load_capacity import require_room
 from pgdyno.measure.arenas.opening import open_attached_arena
-from pgdyno.measure.arenas.room_for_load import require_room
-from pgdyno.measure.awake import as_booted_beside
+from pgdyno.measure.awake import awake_record_of_attached
 from pgdyno.measure.evidence import document_of
 from pgdyno.measure.experiment import ExperimentRun
 from pgdyno.measure.records.new_experiment import Context
@@ -41,8 +41,8 @@ from pgdyno.plan.levers import load as load_levers
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.store.experiments import open_store
 from pgdyno.store.tunings import load_tuning, save_tuning
-from pgdyno.tune.start_or_resume import begun_search, unfinished
 from pgdyno.tune.earlier_configurations import earlier_configurations, warm_start
+from pgdyno.tune.resume import begun_search, unfinished
 from pgdyno.tune.rounds_in_place import IncumbentOverLimitError, RoundsInPlace, design_in_place
 from pgdyno.tune.search.noise import ONE_AFTER_THE_OTHER
 from pgdyno.tune.searched_space import searched_in_place
@@ -51,14 +51,14 @@ from pgdyno.tune.tune_request import TuneRequest
 from pgdyno.tune.tuner import Listener, Tuned, Tuner, disturbance_notes, searches
 
 _NOTE = (
-    "measured on the running server itself, one configuration after the other: its CPU time includes all "
+    "measured on the running server itself, one configuration at a time: its CPU time includes all "
     "other work on it"
 )
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """Permissions of the server's owner besides load.
+    """Permissions given by the server's owner, in addition to load.
 
     ``is_standby_order_kept`` is the owner's statement, see apply.
     """
@@ -76,10 +76,10 @@ def tune_in_place(
     listener: Listener,
     allowed: Allowed,
 ) -> Tuned:
-    """Search on the running server, and prove the answer there. It is left with the configuration as found.
+    """Search on the running server, prove the answer there, and restore the original configuration.
 
-    Raises: UsageError if nothing can be searched, or nobody said how to restart the server; RefusedError for
-    a standby, or if the server is over a limit as found; what planning, measuring, apply and revert raise.
+    Raises: UsageError if nothing can be searched, or if no restart command is known; RefusedError for a
+    standby, or if the server exceeds a limit as found; what planning, measuring, apply and revert raise.
     """
     began = time.monotonic()
     server = attached.subject.server
@@ -88,8 +88,8 @@ def tune_in_place(
     searched = searched_in_place(planned, allowed.limits, may_restart=allowed.restart)
     if not searched.space.dimensions:
         raise UsageError(
-            "there is nothing to search",
-            detail="pgdyno tries no other values of the settings that a reload brings into force here",
+            "nothing to search",
+            detail="no setting that a reload brings into force has other values to try here",
             hint="--maintenance-window also searches settings that take a restart",
         )
     plan = Plan(
@@ -118,7 +118,7 @@ def tune_in_place(
             restore=switch.back,
         )
         if allowed.limits.is_any:
-            progress.step("seeing whether the server keeps to the limits as it is")
+            progress.step("checking that the server is within the limits in its original configuration")
             rounds.require_found_within_limits()
         searched = replace(searched, why_not=rounds.why_not(searched.why_not))
         tuner = Tuner(request, searched, rounds, listener, began)
@@ -132,7 +132,7 @@ def tune_in_place(
 def _answered(
     tuner: Tuner, tuning: Tuning, listener: Listener, prove: Callable[[Tuning], Experiment]
 ) -> tuple[Tuning, Experiment | None]:
-    """Search until an answer has kept to the limits in its proof as well, or none is left."""
+    """Search until an answer stays within the limits in its proof too, or no answer is left."""
     while True:
         try:
             tuning = tuner.shortened(tuner.searched(tuning))
@@ -153,7 +153,7 @@ def _answered(
 
 
 def without_winner(tuning: Tuning, reason: str) -> Tuning:
-    """Return a search whose winner has gone over a limit since: the earlier winner takes its place again."""
+    """Return a search without its winner, which exceeded a limit later: the previous winner replaces it."""
     winner = tuning.winner
 
     def judged(trial: Trial) -> Trial:
@@ -164,7 +164,7 @@ def without_winner(tuning: Tuning, reason: str) -> Tuning:
 
 @dataclass(frozen=True)
 class _Proof:
-    """Measures an answer again, until the budget of a search that ``began`` then is spent."""
+    """Measures an answer again, until the budget is spent; ``began`` is the start of the search."""
 
     attached: Attached
     request: TuneRequest
@@ -173,11 +173,11 @@ class _Proof:
     began: float
 
     def measured(self, tuning: Tuning) -> Experiment:
-        """Return the experiment: the configuration as found and the answer. Raises: OverLimitError."""
+        """Return the experiment with the original configuration and the answer. Raises: OverLimitError."""
         host, subject = this_host(), self.attached.subject
         study = Study(
             "tune-in-place",
-            f"Is the server at {self.attached.target} faster with what was searched ({tuning.id})?",
+            f"Is the server at {self.attached.target} faster with the searched configuration ({tuning.id})?",
             (self.request.base, self.rounds.variant(TUNED, tuning.answer)),
             tuning.workloads,
             self.rounds.design,
@@ -186,7 +186,7 @@ class _Proof:
         context = Context(
             document_of(subject.host),
             document_of(subject.server),
-            awake=as_booted_beside(host, is_here=True),
+            awake=awake_record_of_attached(host, is_here=True),
             burstable_type=burstable_type(host.tree),
         )
         left_s = max(0.0, self.request.budget_s - (time.monotonic() - self.began))
@@ -197,18 +197,18 @@ class _Proof:
                 return run.run(study, budget_s=left_s, context=context)
             except OverLimitError as error:
                 self.rounds.restore()
-                self.rounds.went_over(tuning.answer, error.reason)
+                self.rounds.record_over_limit(tuning.answer, error.reason)
                 raise OverLimitError(error.variant, f"in the proof of the answer {error.reason}") from error
 
 
 def _require_appliable(access: ServerAccess, plan: Plan, allowed: Allowed, attached: Attached) -> None:
-    """Refuse changes that could not be made, or not be undone, before anything is measured.
+    """Refuse changes that cannot be made or undone, before anything is measured.
 
-    What takes a restart is tried on a scratch server first, which has to start with it.
+    Settings that take a restart are tried on a scratch server first, which has to start with them.
     """
     if plan.needs_restart and access.restarter is None:
         raise UsageError(
-            "--maintenance-window lets the server be restarted, and pgdyno does not know how",
+            "--maintenance-window allows restarts, but pgdyno does not know how to restart this server",
             hint="--restart-command 'pg_ctlcluster 15 main restart', or the command that restarts it here",
         )
     request = ApplyRequest(

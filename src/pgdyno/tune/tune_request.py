@@ -1,4 +1,4 @@
-"""A request to tune, and how its time is shared out."""
+"""A request to tune, and the division of its time."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pgdyno.plan.engine.planner import PlanRequest
 from pgdyno.tune.search.samplers import USUAL
 
 NAME = "tune"
-SEARCH_SHARE = 0.55  # arbitrary: of the budget, up to the end of the search
-SHORTEN_SHARE = 0.75  # and up to the end of making its answer shorter; the rest is the proof's
+SEARCH_SHARE = 0.55  # arbitrary: share of the budget at which the search ends
+SHORTEN_SHARE = 0.75  # arbitrary: share at which shortening ends; the rest is for the proof
 
 
 @dataclass(frozen=True)
 class TuneRequest:
     """A request to tune. ``base`` is the configuration as found, on scratch servers of ``conditions``.
 
-    ``most_trials`` None: as many as the time for searching holds. ``resume``: the search to go on with.
+    ``most_trials`` None: as many as the time for searching allows. ``resume``: the id of a search to resume.
     ``is_attributed``: the proof also measures every part of the answer alone, and the answer without it.
-    ``warm_start``: earlier searches and experiments whose configurations are tried right after the plan.
+    ``warm_start``: earlier searches and experiments; their configurations are tried right after the plan.
     """
 
     conditions: Conditions

@@ -1,6 +1,6 @@
-"""The steps of a search: trials until its time is over, then the winner made shorter.
+"""The steps of a search: trials until its time is over, then shortening of the winner.
 
-Searches on scratch servers and on running ones take them; they differ in how a round is measured.
+They are the same on scratch servers and on running ones, which differ in how a round is measured.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from pgdyno.tune.trial_rounds import TrialRounds
 from pgdyno.tune.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
 
 NOISE_NOTE = "the noise is larger than any effect"
-"""How the note begins."""
+"""The beginning of the note."""
 _MOST_MINUTES = 180  # beyond, hours
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result: the search with its answer, the plan that it began with, and the proof.
+    """The result: the search with its answer, the initial plan, and the proof.
 
-    ``experiment`` None: nothing was found that is faster than the default.
+    ``experiment`` None: nothing faster than the default was found.
     """
 
     tuning: Tuning
@@ -47,28 +47,28 @@ class Tuned:
 
 
 class Listener(Protocol):
-    """Hears of each trial and removal that has ended."""
+    """Receives the events of a search."""
 
     def tried(self, trial: Trial) -> None:
-        """Take note of a trial."""
+        """Handle a finished trial."""
         ...
 
     def noted(self, note: str) -> None:
-        """Take note of a note of the search, while it goes on."""
+        """Handle a note made during the search."""
         ...
 
     def left_out(self, removal: Removal) -> None:
-        """Take note of an attempt to make the answer shorter."""
+        """Handle an attempt to shorten the answer."""
         ...
 
     def answered(self, tuning: Tuning) -> None:
-        """Take note of the answer, before it is proven."""
+        """Handle the answer, before it is proven."""
         ...
 
 
 @dataclass(frozen=True)
 class Tuner:
-    """Has rounds measured: of candidates at first, then of the winner without some of its changes."""
+    """Runs the rounds of candidates, then those of the winner without some of its changes."""
 
     request: TuneRequest
     searched_space: Searched
@@ -77,7 +77,7 @@ class Tuner:
     began: float
 
     def searched(self, tuning: Tuning) -> Tuning:
-        """Return the search with more trials, until its time is over; one round is made in any case."""
+        """Return the search with more trials, until its time is over; at least one round is measured."""
         sampler: Sampler = load_samplers()[tuning.sampler].make(tuning.space, tuning.seed)
         if first := self.searched_space.first:
             sampler = FirstPoints(sampler, [one for one in (tuning.space.plan, *first) if one])
@@ -108,7 +108,7 @@ class Tuner:
         return tuning
 
     def _with_noise(self, tuning: Tuning, round_s: float) -> Tuning:
-        """Return the search with a note, said at once, if noise hides all that was tried; once is enough."""
+        """Return the search with a note, also reported at once, if noise hides all effects; only once."""
         lost = lost_in_noise(tuning.trials)
         if lost is None or any(note.startswith(NOISE_NOTE) for note in tuning.notes):
             return tuning
@@ -136,7 +136,7 @@ class Tuner:
 
     @property
     def left_s(self) -> float:
-        """The time that is left of the budget; negative if more was taken."""
+        """The remaining time of the budget; negative if it was exceeded."""
         return self.request.budget_s - (time.monotonic() - self.began)
 
     def _is_enough(self, tuning: Tuning) -> bool:
@@ -149,25 +149,25 @@ class Tuner:
 
 
 def searches() -> Path:
-    """Return the directory that has the records of searches."""
+    """Return the directory of the records of searches."""
     return workspace().experiments()
 
 
 def disturbance_notes(count: int) -> tuple[str, ...]:
-    """Say how many rounds were disturbed; nothing if none was."""
+    """Return a note on the number of disturbed rounds; empty without any."""
     if not count:
         return ()
     rounds = "1 round" if count == 1 else f"{count} rounds"
-    return (f"taken as they are, though an experiment would not count them: {rounds} of the search",)
+    return (f"used although disturbed (an experiment would not count them): {rounds} of the search",)
 
 
 def noise_note(lost: LostInNoise, trial: int, round_s: float) -> str:
-    """Return the note after a trial, with the budget that shows the gain; a round takes ``round_s``."""
+    """Return the note after a trial, with the budget needed to show the gain; a round takes ``round_s``."""
     minutes = math.ceil(lost.rounds * round_s / (1 - SHORTEN_SHARE) / 60)
     budget = f"{minutes}m" if minutes <= _MOST_MINUTES else f"{math.ceil(minutes / 60)}h"
     return (
         f"{NOISE_NOTE} up to trial {trial}: two rounds of one configuration differ by "
-        f"{numbers.share(math.expm1(lost.noise), 1)} (standard deviation), so that {MOST_ROUNDS} rounds show "
-        f"gains from {numbers.share(math.expm1(lost.least_gain), 1)} on; a proof of "
-        f"{numbers.change(math.exp(lost.wanted))} takes about --budget {budget} here, a quieter machine less"
+        f"{numbers.share(math.expm1(lost.noise), 1)} (standard deviation), so {MOST_ROUNDS} rounds show only "
+        f"gains above {numbers.share(math.expm1(lost.least_gain), 1)}; to prove "
+        f"{numbers.change(math.exp(lost.wanted))} takes about --budget {budget}, less on a quieter machine"
     )

@@ -1,1 +1,1 @@
-"""Workloads: bundled, captured from a running server, copied and made up."""
+"""Workloads: bundled ones, captured ones, and copies of their databases."""

@@ -1,4 +1,4 @@
-"""Capture a workload from a server's logs; the server itself is asked about its schema alone."""
+"""Capture a workload from a server's logs; only the schema is read from the server itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pgdyno.workload.capture.logs.load import LoggedLoad
 from pgdyno.workload.capture.logs.values import Values
 from pgdyno.workload.capture.pauses import with_pauses
 from pgdyno.workload.capture.protocol import protocol_of_calls
-from pgdyno.workload.capture.workload import Observation, Told, assemble
+from pgdyno.workload.capture.workload import LogKnowledge, Observation, assemble
 from pgdyno.workload.capture_server import why_omitted
 from pgdyno.workload.schema import Schema, read_schema, require_parsing, types_of
 
@@ -30,7 +30,7 @@ from pgdyno.workload.schema import Schema, read_schema, require_parsing, types_o
 class LogCaptureRequest:
     """A server, a name for its workload, and its logs in any order.
 
-    ``is_keeping_values``: the workload has the values that parameters had.
+    ``is_keeping_values``: the workload contains the parameters' values.
     """
 
     dsn: str | None
@@ -40,9 +40,9 @@ class LogCaptureRequest:
 
 
 def capture_log(request: LogCaptureRequest, progress: Progress) -> CapturedWorkload:
-    """Return the workload of a database, as logs have it. Nothing is written to the server.
+    """Return a database's workload according to logs. Nothing is written to the server.
 
-    Raises: ConnectionFailedError, ServerError; UsageError for files that are no logs, or have no statements.
+    Raises: ConnectionFailedError, ServerError; UsageError for files that are not logs, or have no statements.
     """
     with closing(connect(request.dsn)) as connection:
         require_parsing(connection)
@@ -57,8 +57,8 @@ def capture_log(request: LogCaptureRequest, progress: Progress) -> CapturedWorkl
     load.finish()
     if not load.calls:
         raise _no_statement(load)
-    with closing(connect(dsn)) as connection:  # reading takes long: no session waits meanwhile
-        progress.step(f"looking at {len(load.texts.sql)} statements")
+    with closing(connect(dsn)) as connection:  # a new session, since reading takes long
+        progress.step(f"analysing {len(load.texts.sql)} statements")
         schema = read_schema(connection, load.texts.sql)
         observed = _with_types(connection, _observation(request.name, load, schema, settings), load)
     workload = assemble(observed)
@@ -68,19 +68,19 @@ def capture_log(request: LogCaptureRequest, progress: Progress) -> CapturedWorkl
 
 
 def _in_order(paths: Sequence[Path], settings: LogSettings) -> tuple[LogFormat, list[Path]]:
-    """Return the format that files have, and the files in the order of their first entries."""
+    """Return the files' format, and the files in order of their first entries."""
     found: dict[Path, tuple[LogFormat, float]] = {}
     for path in dict.fromkeys(path.resolve() for path in paths):
         head = read_head(path)
         if not head:
-            continue  # a file that the server has begun, and has not written to
+            continue  # a file that the server has created, but not written to
         log = recognise(head, settings.line_prefix)
         if log is None:
             raise UsageError(
-                f'"{path}" is no log of this server',
-                detail="it is no csvlog and no jsonlog, and no line begins with log_line_prefix, "
-                f"'{settings.line_prefix}', and a severity, such as LOG",
-                hint="was log_line_prefix another one when it was written? Is it compressed?",
+                f'"{path}" is not a log of this server',
+                detail="it is neither a csvlog nor a jsonlog, and no line begins with log_line_prefix, "
+                f"'{settings.line_prefix}', and a severity such as LOG",
+                hint="was it written with a different log_line_prefix, or is it compressed?",
             )
         found[path] = log, log.first_s(head)
     if not found:
@@ -88,19 +88,19 @@ def _in_order(paths: Sequence[Path], settings: LogSettings) -> tuple[LogFormat, 
     formats = {log.name: log for log, _ in found.values()}
     if len(formats) > 1:
         raise UsageError(
-            f"the files are of several formats: {', '.join(sorted(formats))}",
+            f"the files have different formats: {', '.join(sorted(formats))}",
             detail="a server that logs in several formats writes each statement in all of them",
-            hint="name the files of one format",
+            hint="name only the files of one format",
         )
     return next(iter(formats.values())), sorted(found, key=lambda path: found[path][1])
 
 
 def _no_statement(load: LoggedLoad) -> UsageError:
-    elsewhere = f"; {load.elsewhere} are of other databases" if load.elsewhere else ""
+    elsewhere = f", {load.elsewhere} of them of other databases" if load.elsewhere else ""
     return UsageError(
-        f'the log has no statement of the database "{load.database}"',
+        f'the log has no statement of database "{load.database}"',
         detail=f"entries: {load.entries}{elsewhere}",
-        hint="log_statement = 'all' or log_min_duration_statement = 0 logs statements; messages are read in "
+        hint="log_statement = 'all' or log_min_duration_statement = 0 logs statements; messages must be in "
         "English (lc_messages = 'C')",
     )
 
@@ -120,7 +120,7 @@ def _observation(name: str, load: LoggedLoad, schema: Schema, settings: LogSetti
         types=schema.types,
         columns=schema.columns,
         sightings=(),
-        told=Told(
+        log=LogKnowledge(
             transactions=load.transactions(),
             numbers=load.values.numbers,
             kept=load.values.kept,
@@ -133,7 +133,7 @@ def _observation(name: str, load: LoggedLoad, schema: Schema, settings: LogSetti
 
 
 def _with_types(connection: Connection, observed: Observation, load: LoggedLoad) -> Observation:
-    """Return statements with casts where parameters have other types than the numbers that they were."""
+    """Return statements with casts for parameters that were numbers and have a different type."""
     cast = {
         one: in_place_of_parameters(observed.texts[one], casts)
         for one, its in observed.types.items()
@@ -150,15 +150,18 @@ def _with_types(connection: Connection, observed: Observation, load: LoggedLoad)
 def _casts(
     observed: Observation, one: int, types: tuple[str, ...] | str, numbers: Mapping[int, str]
 ) -> dict[int, str]:
-    """Return parameters with the types that they are cast to."""
+    """Return parameters with their casts, such as ``$1::integer``, by number."""
     casts = casts_of(observed.texts[one], types, numbers, observed.columns, observed.counted.seen[one])
     return {number: f"${number}::{type_}" for number, type_ in casts.items()}
 
 
 def _notes(load: LoggedLoad, settings: LogSettings) -> Iterator[str]:
     if load.values.is_keeping:
-        yield "this file has values of rows, as --keep-values says: it is not for everybody"
+        yield "this file contains values of rows (--keep-values): restrict access to it"
     if settings.partial:
         found = ", ".join(f"{name} = '{value}'" for name, value in settings.partial.items())
-        yield f"not every statement is logged now; if it was so then, the workload is a part of all: {found}"
+        yield (
+            "the server currently does not log every statement; if it did not during the load either, the "
+            f"workload is incomplete: {found}"
+        )
     yield from load.notes()

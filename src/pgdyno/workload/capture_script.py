@@ -1,4 +1,4 @@
-"""Capture a workload from scripts of pgbench; the server is asked whether it can prepare their statements."""
+"""Capture a workload from pgbench scripts; the server checks whether it can prepare their statements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pgdyno.workload.capture.scripts.scripted import ReadScript, ScriptedLoad, r
 from pgdyno.workload.schema import read_schema, require_parsing, types_of
 from pgdyno.workload.workload_choice import parse_script
 
-_MOST_CHARACTERS = 1 << 20  # arbitrary: a script is written by people
+_MOST_CHARACTERS = 1 << 20  # arbitrary, far above any script written by hand
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class ScriptCaptureRequest:
 
 
 def capture_script(request: ScriptCaptureRequest, progress: Progress) -> CapturedWorkload:
-    """Return the workload of scripts. Nothing of them is executed.
+    """Return the workload of scripts, without executing them.
 
-    Raises: ConnectionFailedError, ServerError; UsageError for a script that no workload can stand for.
+    Raises: ConnectionFailedError, ServerError; UsageError for a script that cannot become a workload.
     """
     scripts = [parse_script(one) for one in request.scripts]
     texts = [_text(Path(one.file or one.name)) for one in scripts]
@@ -70,32 +70,32 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise UsageError(f'could not read script "{path}"', detail=error.strerror) from error
     if len(text) > _MOST_CHARACTERS:
-        raise UsageError(f'"{path}" is too large', detail=f"it has more than {_MOST_CHARACTERS} characters")
+        raise UsageError(f'"{path}" is too large', detail=f"the limit is {_MOST_CHARACTERS} characters")
     return text
 
 
 def _variables(connection: Connection, texts: Sequence[str]) -> Mapping[str, int]:
-    """Return the variables that pgbench itself sets, as far as scripts use them."""
+    """Return the variables set by pgbench itself, if scripts use them."""
     if not any(":scale" in text for text in texts):
         return {}
     scale = read_pgbench_scale(connection)
     if scale is None:
         raise UsageError(
-            "a script uses :scale, and the database has no pgbench_branches that tells it",
-            hint="write a number in its place, or begin the script with \\set scale N",
+            "a script uses :scale, but the database has no table pgbench_branches with it",
+            hint="replace it by a number, or begin the script with \\set scale N",
         )
     return {"scale": scale}
 
 
 def _add(load: ScriptedLoad, script: ReadScript, connection: Connection) -> None:
-    """Take a script. Raises: UsageError for a statement that the server cannot prepare."""
+    """Add a script. Raises: UsageError for a statement that the server cannot prepare."""
     load.add(script)
     prepared = {one.sql for one in load.statements if one.is_prepared}
     texts = {place: one.sql for place, one in enumerate(script.statements) if one.sql in prepared}
     for place, why in types_of(connection, texts).items():
         if isinstance(why, str):
             raise UsageError(
-                f'"{script.file}", line {script.statements[place].line}: the server does not prepare the '
+                f'"{script.file}", line {script.statements[place].line}: the server cannot prepare the '
                 "statement",
                 detail=why,
             )

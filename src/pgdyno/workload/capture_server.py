@@ -1,4 +1,4 @@
-"""Capture a workload from a running server: its statistics are read twice, its sessions watched between."""
+"""Capture a workload from a running server: read its statistics twice, and sample its sessions in between."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pgdyno.workload.capture.statements import same_texts
 from pgdyno.workload.capture.workload import Observation, assemble
 from pgdyno.workload.schema import read_schema, require_parsing
 
-_LEAST_PAUSES = 20  # as many as a file has of them
+_LEAST_PAUSES = 20  # the number of pauses in a workload's file
 
 
 @dataclass(frozen=True)
 class CaptureRequest:
-    """A server, a name for its workload, and how long to watch it."""
+    """A server, a name for its workload, and the duration of the capture in seconds."""
 
     dsn: str | None
     name: str
@@ -30,10 +30,10 @@ class CaptureRequest:
 
 
 def capture(request: CaptureRequest, progress: Progress) -> CapturedWorkload:
-    """Return the workload of a database in the next seconds. Nothing is written to the server.
+    """Return a database's workload during the next seconds. Nothing is written to the server.
 
-    Raises: ConnectionFailedError; ServerError if its statistics are not there, closed to the role, or reset
-    meanwhile; UsageError if nothing happened.
+    Raises: ConnectionFailedError; ServerError if its statistics are missing, hidden from the role, or reset
+    during the capture; UsageError without any activity.
     """
     with closing(connect(request.dsn)) as connection:
         require_parsing(connection)
@@ -44,7 +44,7 @@ def capture(request: CaptureRequest, progress: Progress) -> CapturedWorkload:
             connection, request.seconds, lambda done_s: progress.advance(done_s, request.seconds)
         )
         counted = _counted(before, statistics.read())
-        progress.step(f"looking at {len(counted.seen)} statements")
+        progress.step(f"analysing {len(counted.seen)} statements")
         texts = statistics.texts(counted.seen)
         same = same_texts(texts)
         schema = read_schema(connection, texts)
@@ -67,21 +67,21 @@ def capture(request: CaptureRequest, progress: Progress) -> CapturedWorkload:
     workload = assemble(observed)
     if not workload.transactions:
         raise UsageError(
-            f"nothing that can be replayed happened in {request.seconds:.0f} s",
+            f"no replayable activity within {request.seconds:.0f} s",
             detail=why_omitted(workload),
-            hint="is this the database that the application uses? --for 10m watches for longer",
+            hint="is this the application's database? --for 10m watches longer",
         )
     return _with_pauses(workload, sessions)
 
 
 def _with_pauses(workload: CapturedWorkload, sessions: Sessions) -> CapturedWorkload:
-    """Return a workload with the pauses that were seen, or with a note where those were few."""
+    """Return a workload with the observed pauses, or with a note if there were too few."""
     pauses_s = sessions.pauses.seconds
     if len(pauses_s) >= _LEAST_PAUSES:
         return with_pauses(workload, sessions.mean_in_transactions, pauses_s)
     note = (
-        f"how long sessions pause between transactions is not known: the end of {len(pauses_s)} pauses was "
-        f"seen, and {_LEAST_PAUSES} are wanted; watching for longer (--for 10m) sees more"
+        f"the pauses of sessions between transactions are unknown: the end of {len(pauses_s)} pauses was "
+        f"observed, at least {_LEAST_PAUSES} are needed; watch longer (--for 10m)"
     )
     return replace(workload, notes=(*workload.notes, note))
 
@@ -90,14 +90,14 @@ def _counted(before: StatementCounts, after: StatementCounts) -> NewCounts:
     counted = difference(before, after)
     if counted is None:
         raise ServerError(
-            "the statistics of statements were reset while they were watched",
-            hint="capture again, when nothing resets pg_stat_statements",
+            "pg_stat_statements was reset during the capture",
+            hint="capture again while nothing resets pg_stat_statements",
         )
     return counted
 
 
 def why_omitted(workload: CapturedWorkload) -> str:
-    """Count the statements that are not replayed, and give the reason of the costliest."""
+    """Return the number of omitted statements, and the reason for the costliest one."""
     count = len(workload.omitted)
-    first = f"; of the first: {workload.omitted[0].why}" if count else ""
-    return f"statements that are not replayed: {count}{first}"
+    first = f"; reason for the costliest: {workload.omitted[0].why}" if count else ""
+    return f"statements that cannot be replayed: {count}{first}"

@@ -1,4 +1,4 @@
-"""How values of a copy's columns are drawn for a captured workload: as its rows have them."""
+"""How to draw values of columns for a captured workload, based on the copy's rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_NAMED = 5  # columns in a message
 
 
 def read_draws(connection: Connection, workload: CapturedWorkload) -> tuple[ColumnDraws, tuple[str, ...]]:
-    """Return how values of columns are drawn, and notes on columns that have none.
+    """Return how to draw values of columns, and notes on columns without values.
 
     Raises: UsageError if the database lacks a column; ServerError.
     """
@@ -25,8 +25,8 @@ def read_draws(connection: Connection, workload: CapturedWorkload) -> tuple[Colu
     if missing := sorted(wanted - known.keys()):
         raise UsageError(
             f'the database "{connection.info.dbname}" lacks {", ".join(missing[:_MOST_NAMED])}',
-            hint="a copy has the tables of the original: has its schema changed since, or is a column of the "
-            "workload's file misspelt?",
+            hint="a copy has the original's tables: did the schema change since the capture, or is a column "
+            "in the workload's file misspelt?",
         )
     values = {path: read_column_values(connection, known[path]) for path in sorted(wanted)}
     return (
@@ -34,7 +34,7 @@ def read_draws(connection: Connection, workload: CapturedWorkload) -> tuple[Colu
             {path: _draw(one) for path, one in values.items()},
             {path: one.highest or 0 for path, one in values.items()},
         ),
-        tuple(f"{path} has no values: NULL is taken" for path, one in values.items() if not one.is_known),
+        tuple(f"{path} has no values: NULL is used" for path, one in values.items() if not one.is_known),
     )
 
 

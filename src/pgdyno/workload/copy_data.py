@@ -1,4 +1,4 @@
-"""Copy the database of a workload by pg_dump, at a limited rate, to beside the workload's file."""
+"""Copy a workload's database with pg_dump, at a limited rate, into the directory of the workload's file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PACKAGED = re.compile(r"(?:debian|pgdg)-(\d+)$")
 
 @dataclass(frozen=True)
 class CopyRequest:
-    """A workload's file, where its database is, and how fast to read it."""
+    """A workload's file, the DSN of its database, and the rate limit for reading it."""
 
     file: Path
     dsn: str
@@ -33,10 +33,9 @@ class CopyRequest:
 
 
 def copy_data(workload: CapturedWorkload, request: CopyRequest, progress: Progress) -> Path:
-    """Return the file with the copy. Only its owner can read it: it has the rows.
+    """Return the file with the copy. Only its owner can read it, since it contains the rows.
 
-    Raises: UsageError for another database than the workload's; ServerError, ConnectionFailedError,
-    StorageError.
+    Raises: UsageError if it is not the workload's database; ServerError, ConnectionFailedError, StorageError.
     """
     with closing(connect(request.dsn)) as connection:
         require_original(connection, workload, request.file)
@@ -54,7 +53,7 @@ def copy_data(workload: CapturedWorkload, request: CopyRequest, progress: Progre
 
 @contextmanager
 def replacing(copy: Path) -> Iterator[None]:
-    """Let the block write a copy in place of one that is there, which comes back if that fails."""
+    """Replace an existing copy by one written in the context; restore it if that fails."""
     former = copy.with_name(f"{copy.name}.former")
     is_there = copy.exists()
     if is_there:
@@ -73,21 +72,22 @@ def replacing(copy: Path) -> Iterator[None]:
 def require_original(connection: Connection, workload: CapturedWorkload, file: Path) -> None:
     """Raise UsageError unless this is the database that a workload was captured from.
 
-    Raises: RefusedError behind a pooler: pg_dump leaves its settings in the session.
+    Raises: RefusedError behind a pooler, since pg_dump leaves its settings in the session.
     """
     require_no_pooler(connection)
     found = read_identity(connection)
     if found != (workload.cluster, workload.database):
         raise UsageError(
-            f'"{found[1]}" there is not the database that "{file}" was captured from',
-            detail=f'that was "{workload.database}" of cluster {workload.cluster}, this is of {found[0]}',
+            f'database "{found[1]}" is not the one that "{file}" was captured from',
+            detail=f'captured from "{workload.database}" of cluster {workload.cluster}, this is cluster '
+            f"{found[0]}",
         )
 
 
 def programs_for(major: int) -> RegisteredServer:
-    """Return the server whose pg_dump is of a version, or of the next one that is there.
+    """Return the server with pg_dump of a major version, or of the next later one installed.
 
-    It is a package's, or the wheel's: what was built here is not run with this user's rights.
+    Only servers from packages or the wheel are used: programs built here do not run with this user's rights.
     Raises: ServerError.
     """
     found: dict[int, RegisteredServer] = {}
@@ -96,10 +96,10 @@ def programs_for(major: int) -> RegisteredServer:
         if (server.bin_directory / "pg_dump").is_file() and (packaged or server.name == EMBEDDED):
             version = int(packaged[1]) if packaged else embedded_installation(workspace()).major
             if version >= major:
-                found[version] = server  # a package's, which comes after the wheel's
+                found[version] = server  # packages come after the wheel and take precedence
     if not found:
         raise ServerError(
-            f"no pg_dump of PostgreSQL {major} or later is installed here",
+            f"no pg_dump of PostgreSQL {major} or later is installed",
             hint=f"install PostgreSQL's client programs (apt install postgresql-client-{major})",
         )
     return found[min(found)]

@@ -1,7 +1,7 @@
-"""Invariants of a captured workload: queries that each of its servers is asked before a load and after it.
+"""Invariants of a captured workload: queries run on each of its servers before and after a load.
 
-A server that loses or invents rows is no faster one, and a load that does what its application never does
-measures nothing that anybody has.
+A server that loses or invents rows is not faster, and measuring a load that the application never causes is
+useless.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from pgdyno.model.experiments.invariant import Invariant, QueryAnswer, why_broke
 from pgdyno.postgres.connection.control_connection import ControlConnection, look, parameter_types
 
 Connect = Callable[[], ControlConnection]
-"""Opens a session as a load has it: with its role and its search path."""
+"""Opens a session with the role and search path of a load."""
 _LIMIT_S = 60  # arbitrary: a sum over some million rows takes a second
-_MARGIN_S = 5.0  # until the server has told that it has ended a query
-# Floating-point sums depend on the order of rows in their last digits: 9 of 15 are compared.
+_MARGIN_S = 5.0  # until the server has reported the end of a query
+# The last digits of floating-point sums depend on the order of rows: 9 of 15 digits are compared.
 _SETTINGS = {"extra_float_digits": "-6", "statement_timeout": f"{_LIMIT_S}s"}
-# A subquery can only read, and there is but one; its last line may be a comment. Of the number of rows it
-# matters alone whether there are several.
+# As a subquery, the text can only be a single read-only query; its last line may be a comment. LIMIT 2 is
+# enough to detect several rows.
 _HEAD, _TAIL = "SELECT * FROM (\n", "\n) AS invariant LIMIT 2"
 
 
 @dataclass(frozen=True)
 class Invariants:
-    """A workload's invariants on servers by name, and the answers before its load."""
+    """A workload's invariants, its servers by name, and the servers' answers before the load."""
 
     workload: str
     invariants: tuple[Invariant, ...]
@@ -39,7 +39,7 @@ class Invariants:
 
     @classmethod
     def before_load(cls, workload: CapturedWorkload, servers: Mapping[str, Connect]) -> Invariants:
-        """Ask all servers. Raises: UsageError for an invariant that does not hold even now; ServerError."""
+        """Query all servers. Raises: UsageError for an invariant that does not hold yet; ServerError."""
         invariants = workload.invariants
         before = {name: _answers(invariants, connect) for name, connect in servers.items()}
         for name, answers in before.items():
@@ -48,12 +48,13 @@ class Invariants:
                     raise UsageError(
                         f'the invariant "{one.name}" of {workload.name} does not hold before the load',
                         detail=f"on {name}: {wrong}",
-                        hint="does the copy have the rows that it is about? pgdyno workload edit changes it",
+                        hint="check that the copy has the rows concerned, or change the invariant with "
+                        "pgdyno workload edit",
                     )
         return cls(workload.name, invariants, servers, before)
 
     def require_kept(self) -> None:
-        """Ask all servers again. Raises: MeasurementError for an invariant that is broken; ServerError."""
+        """Query all servers again. Raises: MeasurementError for a broken invariant; ServerError."""
         after = {name: _answers(self.invariants, connect) for name, connect in self.servers.items()}
         for place, one in enumerate(self.invariants):
             broken = {
@@ -63,17 +64,17 @@ class Invariants:
             }
             if broken:
                 raise MeasurementError(
-                    f'the result is not valid: {self.workload} has broken its invariant "{one.name}"',
+                    f'the result is not valid: {self.workload} broke its invariant "{one.name}"',
                     detail="; ".join(f"on {name}: {why}" for name, why in broken.items()),
                     hint=self._hint(len(broken)),
                 )
 
     def _hint(self, broken: int) -> str:
         if broken < len(self.servers):
-            return "other servers have kept it: do not trust the data of this one, nor its figures"
+            return "it holds on the other servers: do not trust this server's data or results"
         return (
-            "a replay draws parameters, and may do what the application never does: then change the "
-            "invariant or the parameters with pgdyno workload edit; else the server loses or invents rows"
+            "a replay draws parameters, and may do what the application never does: in that case, change the "
+            "invariant or the parameters with pgdyno workload edit; if not, the server loses or invents rows"
         )
 
 
@@ -85,33 +86,31 @@ def _answers(invariants: tuple[Invariant, ...], connect: Connect) -> tuple[Query
 
 
 def read_answer(connection: ControlConnection, invariant: Invariant) -> QueryAnswer:
-    """Return the answer at this moment.
+    """Return the current answer of an invariant's query.
 
-    Raises: UsageError for a query that the server refuses, or that takes too long; ServerError if the session
+    Raises: UsageError for a query that the server rejects, or that takes too long; ServerError if the session
     is lost.
     """
     connection.answer_limit_s = _LIMIT_S + _MARGIN_S
     text = f"{_HEAD}{invariant.sql.strip().rstrip(';')}{_TAIL}"
     try:
         with look(connection, _SETTINGS):
-            parameter_types(connection, text.encode())  # the server refuses to parse several statements
+            parameter_types(connection, text.encode())  # the server rejects several statements when parsing
             found = connection.execute(text.encode()).pgresult
     except psycopg.Error as error:
         if connection.closed:
-            raise ServerError(
-                f'the session that asks for the invariant "{invariant.name}" was lost'
-            ) from error
+            raise ServerError(f'connection lost while querying the invariant "{invariant.name}"') from error
         raise UsageError(
-            f'the server does not answer the query of the invariant "{invariant.name}"',
+            f'the query of the invariant "{invariant.name}" failed',
             detail=error.diag.message_primary or str(error),
-            hint="it has to be one query that only reads, as the role of the load; pgdyno workload edit "
-            "changes it",
+            hint="it must be a single read-only query that the load's role may run; change it with pgdyno "
+            "workload edit",
         ) from error
     assert found is not None  # noqa: S101 — a query has a result
     if found.nfields != 1:
         raise UsageError(
             f'the query of the invariant "{invariant.name}" returns {found.nfields} columns',
-            hint="let it return one value",
+            hint="it must return one value",
         )
     value = found.get_value(0, 0) if found.ntuples else None
     return QueryAnswer(found.ntuples, None if value is None else value.decode(errors="replace"))

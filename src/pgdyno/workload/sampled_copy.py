@@ -1,7 +1,7 @@
-"""A copy with a share of a database's rows in which every foreign key has its row.
+"""A copy with a share of a database's rows, and with the referenced row of every foreign key.
 
-All is read in one snapshot. Each table is read once, for the rows that it gives by its own hash or with the
-rows that it belongs to; then rows that these refer to are asked for by their keys.
+All tables are read in one snapshot. Each table is read once, for rows sampled by a hash of its key or along
+with the rows that they reference. Then missing referenced rows are read by their keys.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from pgdyno.postgres.inspection.table_statistics import filled_views
 from pgdyno.postgres.process.dump import DumpRequest, dump_database, restore_all_keys, restore_tables
 from pgdyno.postgres.process.instance import DATABASE, Instance
 from pgdyno.postgres.process.local_machine import workspace
-from pgdyno.postgres.process.made_up_copy import MadeUpCopy
 from pgdyno.postgres.process.registry import find_installation
 from pgdyno.postgres.process.row_source import RowSource
 from pgdyno.postgres.process.sample_queries import SampledCopy, Sampling, rows_of_keys
+from pgdyno.postgres.process.synthetic_copy import MadeUpCopy
 from pgdyno.workload.copy_data import programs_for, require_original
 from pgdyno.workload.scratch_copy import (
     SCHEMA_BYTES_PER_S,
@@ -46,13 +46,13 @@ from pgdyno.workload.scratch_copy import (
 from pgdyno.workload.subset.completion import OpenLinks
 from pgdyno.workload.subset.plan import TableSample, plan_sample
 
-_GROWN = 1.2  # arbitrary: what comes for foreign keys' sake is said where it is more than a fifth
+_GROWN = 1.2  # arbitrary: a note lists tables with more than a fifth of rows added for foreign keys
 _MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
 class SampleRequest:
-    """A workload's file, where its database is, and the share of its rows. ``start``: the sampled table."""
+    """A workload's file, its database, and the share of rows. ``start`` is the table to sample first."""
 
     file: Path
     dsn: str
@@ -64,7 +64,7 @@ class SampleRequest:
 
 @dataclass(frozen=True)
 class _Original:
-    """The catalogue of the original."""
+    """Catalogue of the original database."""
 
     major: int
     linked: LinkedTables
@@ -76,8 +76,8 @@ class _Original:
 def sampled_copy(workload: CapturedWorkload, request: SampleRequest, progress: Progress) -> ScratchCopy:
     """Copy a share of the rows of a workload's database.
 
-    Raises: UsageError for another database, a file or table that is there or is not; PrivilegeError and
-    RefusedError for rows that the role does not see; StorageError; ServerError if a key cannot be made;
+    Raises: UsageError for a different database, an existing copy, or an unknown table; PrivilegeError and
+    RefusedError for rows hidden from the role; StorageError; ServerError if a key cannot be made;
     ConnectionFailedError.
     """
     target, place = new_copy_of(request.file), workspace()
@@ -102,16 +102,16 @@ def sampled_copy(workload: CapturedWorkload, request: SampleRequest, progress: P
                 lambda _: None,
             )  # fmt: skip
             with scratch_server(place, scratch, find_installation(programs.name, place)) as server:
-                notes = [f"the copy is without {one}" for one in restore_tables(server, DATABASE, schema)]
+                notes = [f"the copy lacks {one}" for one in restore_tables(server, DATABASE, schema)]
                 filling.fill(server, original.linked.links)
-                reading.close()  # the original is free to remove what its snapshot still saw
+                reading.close()  # ends the snapshot, which held back vacuum on the original
                 progress.step("making indexes and keys")
                 restore_all_keys(server, DATABASE, schema)
                 notes += _finish(server, original)
                 progress.step(f"writing {target}")
-                dump_scratch(server, pg_dump, target, _words(request.share))
-    said = (*_of_the_sample(request.share, original), *filling.notes(), *notes)
-    return ScratchCopy(target, filling.rows, said)
+                dump_scratch(server, pg_dump, target, _description(request.share))
+    all_notes = (*_sample_notes(request.share, original), *filling.notes(), *notes)
+    return ScratchCopy(target, filling.rows, all_notes)
 
 
 def _read(source: RowSource) -> _Original:
@@ -130,20 +130,20 @@ def _read(source: RowSource) -> _Original:
 def _finish(server: Instance, original: _Original) -> list[str]:
     copy = MadeUpCopy.open(server, DATABASE)
     with closing(copy.connection):
-        # Before the rest: forced policies hide rows, or fail without the application's settings.
+        # First let_dump: forced policies hide rows, or fail without the application's settings.
         notes = [*copy.let_dump(), *copy.set_sequences()]
         SampledCopy(copy.connection).set_sequences(original.sequences)
         return [*notes, *copy.refresh(original.views)]
 
 
 def _start(tables: Sequence[LinkedTable], name: str | None) -> int | None:
-    """Return the table of a name, of the schema public unless it has one. Raises: UsageError."""
+    """Return the OID of a table, in schema public if its name has no schema. Raises: UsageError."""
     if name is None:
         return None
     path = name if "." in name else f"public.{name}"
     found = [one.oid for one in tables if one.path == path]
     if not found:
-        raise UsageError(f'there is no table "{path}"', hint="write --sample-from SCHEMA.TABLE")
+        raise UsageError(f'table "{path}" does not exist', hint="write --sample-from SCHEMA.TABLE")
     return found[0]
 
 
@@ -151,19 +151,19 @@ def _size_bytes(sample: TableSample, share: float) -> float:
     return sample.table.size_bytes * (1.0 if sample.is_whole else share)
 
 
-def _words(share: float) -> str:
+def _description(share: float) -> str:
     return f"a sample of {numbers.share(share)} of the original's rows; {SMALLER}"
 
 
-def _of_the_sample(share: float, original: _Original) -> Iterator[str]:
-    yield f"it has {_words(share)}"
+def _sample_notes(share: float, original: _Original) -> Iterator[str]:
+    yield f"the copy contains {_description(share)}"
     if original.has_large_objects:
-        yield "large objects are not in it"
+        yield "the copy lacks large objects"
 
 
 @dataclass
 class _Filling:
-    """Rows on their way into the copy, with their numbers by table; ``added`` came for foreign keys' sake."""
+    """Fills the copy, and counts its rows by table; ``added`` counts rows added for foreign keys."""
 
     source: RowSource
     sampling: Sampling
@@ -173,7 +173,7 @@ class _Filling:
     added: dict[str, int] = field(default_factory=dict)
 
     def fill(self, server: Instance, links: Sequence[Link]) -> None:
-        """Fill all tables, then complete them. Raises: ServerError, ConnectionFailedError."""
+        """Fill all tables, then add missing referenced rows. Raises: ServerError, ConnectionFailedError."""
         copy = SampledCopy.open(server, DATABASE)
         with closing(copy.connection):
             total, done, left = max(1.0, sum(map(self._bytes, self.plan))), 0.0, TimeLeft(self.progress)
@@ -183,19 +183,19 @@ class _Filling:
                     copy.load(one.table, self._read(one, place)) for place in range(len(one.choices))
                 )
                 done += self._bytes(one)
-                left.tell(done / total)
+                left.report(done / total)
             self._complete(copy, links)
 
     def notes(self) -> Iterator[str]:
-        """Yield notes on tables that have many more rows than the share."""
+        """Yield notes on tables with many more rows than their share."""
         grown = [
             path for path, count in self.added.items() if self.rows[path] > _GROWN * (self.rows[path] - count)
         ]
         for path in sorted(grown, key=lambda one: -self.added[one])[:_MOST_NAMED]:
             added, rows = f"{self.added[path]:,}", f"{self.rows[path]:,}"
-            yield f"{path}: {added} of {rows} rows are there because others refer to them"
+            yield f"{path}: {added} of {rows} rows were added because other rows reference them"
         if len(grown) > _MOST_NAMED:
-            yield f"so did rows of {len(grown) - _MOST_NAMED} more tables"
+            yield f"rows were added to {len(grown) - _MOST_NAMED} more tables"
 
     def _read(self, sample: TableSample, place: int) -> Iterator[bytes]:
         query = self.sampling.rows(sample.table, sample.choices[place])
@@ -207,12 +207,12 @@ class _Filling:
     def _complete(self, copy: SampledCopy, links: Sequence[Link]) -> None:
         tables = {one.table.oid: one.table for one in self.plan}
         open_links = OpenLinks(links, {one.table.oid for one in self.plan if one.is_whole})
-        told = set[int]()
+        reported = set[int]()
         while (link := open_links.take()) is not None:
             target = tables[link.target_table]
-            if target.oid not in told:
+            if target.oid not in reported:
                 self.progress.step(f"completing {target.path}")
-            told.add(target.oid)
+            reported.add(target.oid)
             added = copy.complete(link, target, self._rows_of)
             if added:
                 self.rows[target.path] += added
@@ -224,4 +224,4 @@ class _Filling:
 
 
 def _following(sample: TableSample) -> str:
-    return "" if sample.follows is None else f" of the sampled {sample.follows.target.path}"
+    return "" if sample.follows is None else f" for sampled rows of {sample.follows.target.path}"

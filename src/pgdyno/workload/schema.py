@@ -1,4 +1,4 @@
-"""The tables that a workload's statements work on, and the types of the statements' parameters."""
+"""The tables used by a workload's statements, and the types of the statements' parameters."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pgdyno.workload.capture.statements import TransactionPart, look_at
 
 @dataclass(frozen=True)
 class Schema:
-    """A database's identity, columns and search path, as the role has it.
+    """A database's identity and columns, and the role's search path.
 
-    ``types`` are those of parameters by statement, or the server's words where it could not tell them.
+    ``types`` has the types of parameters by statement, or the server's error message.
     """
 
     server_version: str
@@ -31,12 +31,12 @@ class Schema:
 
 
 def require_parsing(connection: Connection) -> None:
-    """Raise RefusedError for a role that statements of others are not to be parsed by."""
+    """Raise RefusedError for a role that must not parse other users' statements."""
     require_powerless(connection, "statements would be parsed")
 
 
 def read_schema(connection: Connection, texts: Mapping[int, str]) -> Schema:
-    """Return the schema that statements work on. Raises: ServerError, ConnectionFailedError."""
+    """Return the schema used by statements. Raises: ServerError, ConnectionFailedError."""
     cluster, database = read_identity(connection)
     search_path = read_search_path(connection)
     return Schema(
@@ -50,7 +50,7 @@ def read_schema(connection: Connection, texts: Mapping[int, str]) -> Schema:
 
 
 def types_of(connection: Connection, texts: Mapping[int, str]) -> dict[int, tuple[str, ...] | str]:
-    """Return the types that the server infers for statements' parameters, or its words on why it cannot.
+    """Return the types that the server infers for statements' parameters, or its error message.
 
     Raises: ConnectionFailedError.
     """

@@ -1,7 +1,7 @@
-"""A copy that is made on a private scratch server, from where pg_dump writes it beside the workload's file.
+"""A copy made on a private scratch server; pg_dump then writes it into the directory of the workload's file.
 
-The role without privileges that restores every copy makes it: the schema is restored first, rows come into
-its tables, and then indexes and keys are made.
+The unprivileged role that restores every copy also makes it: it restores the schema, loads rows into the
+tables, and then makes indexes and keys.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from pgdyno.postgres.process.workspace import Workspace
 from pgdyno.workload.workload_choice import DUMP_SUFFIX, write_copy_note
 
 _PORT = 5432  # any: the socket directory is private
-_WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
-_ANY_RATE = 1e12  # of the scratch server
+_WAL_BYTES = 1 << 30  # maximum size of a freshly loaded data directory without its rows
+_ANY_RATE = 1e12  # no limit for reading the scratch server
 _SETTINGS = {
     "max_wal_size": "4GB", "maintenance_work_mem": "256MB", "work_mem": "64MB", "autovacuum": "off",
 }  # fmt: skip
 SCHEMA_BYTES_PER_S = 50e6
-SMALLER = "tables and indexes are smaller than there, more of them is in memory, and plans may be others"
+SMALLER = "tables and indexes are smaller, more of them fits in memory, and plans may differ"
 
 
 @dataclass(frozen=True)
 class ScratchCopy:
-    """The file with the copy, its rows by table, and notes on differences from the original."""
+    """The file with the copy, its number of rows by table, and notes on differences from the original."""
 
     dump: Path
     rows: dict[str, int]
@@ -41,10 +41,10 @@ class ScratchCopy:
 
 
 def new_copy_of(file: Path) -> Path:
-    """Return where the copy of a workload's database is to be. Raises: UsageError if one is there."""
+    """Return the path for the copy of a workload's database. Raises: UsageError if it exists."""
     target = file.with_suffix(DUMP_SUFFIX)
     if target.exists():
-        raise UsageError(f'"{target}" is there already', hint="--replace replaces it")
+        raise UsageError(f'"{target}" already exists', hint="--replace replaces it")
     return target
 
 
@@ -57,14 +57,14 @@ def require_room(place: Workspace, target: Path, size_bytes: int) -> None:
     if free_bytes < size_bytes:
         raise StorageError(
             f'not enough disk space for "{target}"',
-            detail=f"needed up to {numbers.size(size_bytes)}, free {numbers.size(free_bytes)}",
+            detail=f"up to {numbers.size(size_bytes)} needed, {numbers.size(free_bytes)} free",
             hint="choose a smaller --share, or copy the workload's file to a larger disk",
         )
 
 
 @contextmanager
 def scratch_server(place: Workspace, scratch: Path, installation: Installation) -> Iterator[Instance]:
-    """Provide a private server with an empty database."""
+    """Start a private server with an empty database for the duration of a context."""
     data_directory = scratch / "copy"
     initialise(installation, place.account, data_directory)
     with place.sockets(scratch) as sockets, libpq_variables_unset():
@@ -78,7 +78,7 @@ def scratch_server(place: Workspace, scratch: Path, installation: Installation) 
 
 
 def dump_scratch(server: Instance, pg_dump: Path, target: Path, words: str) -> None:
-    """Write the copy, and a note on its rows. Raises: ServerError, StorageError."""
-    way = f"host={server.host} port={server.port} user={COPY_ROLE} dbname={DATABASE}"
-    dump_database(DumpRequest(way, pg_dump, target, _ANY_RATE), lambda _: None)
+    """Write the copy, and ``words`` as a note on its rows. Raises: ServerError, StorageError."""
+    dsn = f"host={server.host} port={server.port} user={COPY_ROLE} dbname={DATABASE}"
+    dump_database(DumpRequest(dsn, pg_dump, target, _ANY_RATE), lambda _: None)
     write_copy_note(target, words)

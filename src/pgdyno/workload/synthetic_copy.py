@@ -1,7 +1,7 @@
-"""A copy of a database without its rows: made-up ones have the distributions that its statistics tell.
+"""A copy of a database with generated rows that have the distributions in its statistics.
 
-The schema is restored on a private scratch server, the rows are put into it, and pg_dump makes the copy of
-that: all of it as the role without privileges that restores every copy.
+The schema is restored on a private scratch server and filled with rows, and pg_dump makes the copy. All steps
+run as the unprivileged role that restores every copy.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from pgdyno.postgres.inspection.table_statistics import FORMS_OF_VALUES, filled_
 from pgdyno.postgres.process.dump import DumpRequest, dump_database, restore_keys, restore_tables
 from pgdyno.postgres.process.instance import DATABASE, Instance
 from pgdyno.postgres.process.local_machine import workspace
-from pgdyno.postgres.process.made_up_copy import MadeUpCopy, TableTarget
 from pgdyno.postgres.process.registry import find_installation
+from pgdyno.postgres.process.synthetic_copy import MadeUpCopy, TableTarget
 from pgdyno.workload.copy_data import programs_for, require_original
 from pgdyno.workload.scratch_copy import (
     SCHEMA_BYTES_PER_S,
@@ -39,7 +39,7 @@ from pgdyno.workload.synthesis.gaps import gaps
 
 @dataclass(frozen=True)
 class SyntheticRequest:
-    """A workload's file, where its database is, the share of its rows to make, and a seed."""
+    """A workload's file, the DSN of its database, the share of rows to generate, and a seed."""
 
     file: Path
     dsn: str
@@ -49,7 +49,7 @@ class SyntheticRequest:
 
 @dataclass(frozen=True)
 class _Original:
-    """The catalogue and the statistics of the original, and the way to it."""
+    """Catalogue and statistics of the original database, and its DSN."""
 
     dsn: str
     major: int
@@ -58,9 +58,9 @@ class _Original:
 
 
 def synthetic_copy(workload: CapturedWorkload, request: SyntheticRequest, progress: Progress) -> ScratchCopy:
-    """Make up a copy of a workload's database from its schema and statistics; no table there is read.
+    """Generate a copy of a workload's database from its schema and statistics, without reading its tables.
 
-    Raises: UsageError for another database, or a file that is there; StorageError if there is no room;
+    Raises: UsageError for a different database or an existing copy; StorageError without enough disk space;
     ServerError, ConnectionFailedError.
     """
     target = new_copy_of(request.file)
@@ -80,23 +80,24 @@ def synthetic_copy(workload: CapturedWorkload, request: SyntheticRequest, progre
         )
         installation = find_installation(programs.name, place)
         with scratch_server(place, scratch, installation) as server:
-            notes = [f"the copy is without {one}" for one in restore_tables(server, DATABASE, schema)]
-            rows, said = _fill(server, original, made, progress)
-            notes += said
+            notes = [f"the copy lacks {one}" for one in restore_tables(server, DATABASE, schema)]
+            rows, fill_notes = _fill(server, original, made, progress)
+            notes += fill_notes
             progress.step("making indexes and keys")
             notes += [
-                f"left out, as made-up rows break it: {one}" for one in restore_keys(server, DATABASE, schema)
+                f"left out, since made-up rows violate it: {one}"
+                for one in restore_keys(server, DATABASE, schema)
             ]
             notes += _finish(server, original)
             progress.step(f"writing {target}")
-            dump_scratch(server, pg_dump, target, _words(request.share))
+            dump_scratch(server, pg_dump, target, _description(request.share))
     return ScratchCopy(target, rows, (*gaps(original.tables), *notes))
 
 
-def _words(share: float) -> str:
+def _description(share: float) -> str:
     if share == 1:
         return "made-up rows"
-    return f"made-up rows, {numbers.share(share)} as many as the original has; {SMALLER}"
+    return f"made-up rows, {numbers.share(share)} of the original's number; {SMALLER}"
 
 
 def _read(workload: CapturedWorkload, request: SyntheticRequest) -> _Original:
@@ -122,21 +123,21 @@ def _size_bytes(tables: Sequence[StoredTable], made: MadeUpDatabase) -> int:
 def _fill(
     server: Instance, original: _Original, made: MadeUpDatabase, progress: Progress
 ) -> tuple[dict[str, int], list[str]]:
-    """Put rows into all tables; return how many, and notes."""
+    """Fill all tables with rows; return their number by table, and notes."""
     total = max(1, sum(map(made.rows_of, original.tables)))
     left, done, rows, notes = TimeLeft(progress), 0, dict[str, int](), list[str]()
 
-    def tell(count: int) -> None:
+    def report(count: int) -> None:
         nonlocal done
         done += count
-        left.tell(min(1.0, done / total))
+        left.report(min(1.0, done / total))
 
     copy = MadeUpCopy.open(server, DATABASE)
     with closing(copy.connection):
         for table in original.tables:
             progress.step(f"making up {table.path}: {made.rows_of(table):,} rows")
             drawn = made.table(table.oid)
-            loaded = copy.fill(TableTarget(table.schema, table.name, drawn.columns), drawn.blocks, tell)
+            loaded = copy.fill(TableTarget(table.schema, table.name, drawn.columns), drawn.blocks, report)
             rows[table.path] = loaded.rows
             notes += loaded.notes
     return rows, notes
@@ -145,5 +146,5 @@ def _fill(
 def _finish(server: Instance, original: _Original) -> list[str]:
     copy = MadeUpCopy.open(server, DATABASE)
     with closing(copy.connection):
-        # Before the rest: forced policies hide rows, or fail without the application's settings.
+        # First let_dump: forced policies hide rows, or fail without the application's settings.
         return [*copy.let_dump(), *copy.set_sequences(), *copy.refresh(original.views)]

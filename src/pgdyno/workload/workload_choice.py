@@ -1,4 +1,4 @@
-"""Find workloads by name, and make one from the user's own scripts."""
+"""Find workloads by name or file, and make one from the user's scripts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from pgdyno.base.errors import StorageError, UsageError
 from pgdyno.base.terminal import printable
 from pgdyno.model.experiments.captured import CapturedWorkload
-from pgdyno.model.experiments.experiment import ResetPolicy
 from pgdyno.model.experiments.workload import (
     DUMP,
     USER_SCRIPTS,
     CapturedLoad,
     DataSet,
     PgbenchScripts,
+    ResetPolicy,
     Script,
     Workload,
 )
@@ -28,15 +28,15 @@ from pgdyno.workload.bundled._pgbench import PGBENCH_DATA
 from pgdyno.workload.capture.validation import mistakes_of
 
 DUMP_SUFFIX = ".dump"
-"""Of the copy of a database, beside the workload's file."""
+"""Suffix of a database's copy, which is in the directory of the workload's file."""
 _FILE = ".toml"
 _NO_SQL = re.compile(r"/\*.*?\*/|--[^\n]*|^[ \t]*\\(?:[^\n]*\\\r?\n)*[^\n]*", re.DOTALL | re.MULTILINE)
-"""What a script may have besides: comments, and pgbench's own commands, which may take several lines."""
-_RESTORED = 5  # arbitrary: a dump is compressed and has no indexes
+"""Parts of a script that are not SQL: comments, and pgbench's meta-commands, which may have several lines."""
+_RESTORED = 5  # size of a database relative to its dump: arbitrary; a dump is compressed, without indexes
 _MOST_MISTAKES = 8
 _SUFFIX = ".note"
 _MOST_BYTES = 1000  # arbitrary: two sentences
-_CHARACTERS = 16  # of the checksum: enough to tell copies apart
+_CHARACTERS = 16  # of the checksum: enough to distinguish copies
 
 
 def find_workloads(
@@ -45,10 +45,10 @@ def find_workloads(
     scale: int | None = None,
     generator: str | None = None,
 ) -> dict[str, Workload]:
-    """Return workloads by name or file, the user's scripts as one more, all at ``scale`` if it is given.
+    """Return workloads by name or file, plus one for the user's scripts, all at ``scale`` if it is given.
 
-    ``generator`` issues them instead of our driver.
-    Raises: UsageError for an unknown name, a script that is not there, or a generator that cannot issue one.
+    ``generator`` issues them instead of pgdyno's driver.
+    Raises: UsageError for an unknown name, an unreadable script, or a generator that cannot issue a workload.
     """
     known = bundled_workloads()
     chosen = {}
@@ -60,7 +60,7 @@ def find_workloads(
             chosen[name] = known[name]
         else:
             listed = ", ".join(sorted(known))
-            raise UsageError(f'no workload "{name}"', hint=f"known: {listed}, or a file that ends in {_FILE}")
+            raise UsageError(f'no workload "{name}"', hint=f"use {listed}, or the name of a {_FILE} file")
     if scripts:
         parsed = tuple(parse_script(text) for text in scripts)
         for script in parsed:
@@ -83,18 +83,18 @@ def find_workloads(
 
 
 def captured_workload(file: Path) -> Workload:
-    """Return the workload in a file, on the copy of its database that lies beside it.
+    """Return the workload in a file, with the copy of its database in the same directory.
 
-    Raises: UsageError if either is not there.
+    Raises: UsageError if either is missing.
     """
     captured, dump = read_workload(file), file.with_suffix(DUMP_SUFFIX)
     try:
         digest, size_bytes = digest_of(dump), dump.stat().st_size
     except OSError as error:
         raise UsageError(
-            f'the copy of the database that "{file}" runs on is not there',
+            f'could not read the database copy for "{file}"',
             detail=f"{dump}: {error.strerror}",
-            hint=f"make it: pgdyno workload copy {file} --dsn …",
+            hint=f"make a copy: pgdyno workload copy {file} --dsn …",
         ) from error
     data_set = DataSet(
         name="copy",
@@ -126,7 +126,7 @@ def _issued_by(generator: str, workload: Workload) -> Workload:
 
 
 def parse_script(text: str) -> Script:
-    """Parse ``FILE[@WEIGHT]``."""
+    """Parse ``FILE[@WEIGHT]``. Raises: UsageError for an invalid weight or an unreadable file."""
     name, at, weight = text.rpartition("@")
     file, count = (name, weight) if at else (text, "1")
     if not count.isdigit() or int(count) < 1:
@@ -146,13 +146,13 @@ def _require_sql(script: Script) -> None:
     if not _NO_SQL.sub("", content).strip(" \t\r\n;"):
         raise UsageError(
             f'script "{script.file}" has no SQL statement',
-            detail="without one, transactions cost the server nothing, and their rate says nothing",
-            hint="add the statements that are to be measured",
+            detail="without one, transactions cost the server nothing, and their rate is meaningless",
+            hint="add the statements to measure",
         )
 
 
 def read_workload(path: Path) -> CapturedWorkload:
-    """Return the workload in a file. Raises: UsageError listing its mistakes."""
+    """Return the workload in a file. Raises: UsageError listing its errors."""
     workload = read_workload_file(path)
     if mistakes := list(islice(mistakes_of(workload), _MOST_MISTAKES)):
         raise UsageError(f'"{path}" cannot be replayed', detail="; ".join(mistakes))
@@ -160,7 +160,7 @@ def read_workload(path: Path) -> CapturedWorkload:
 
 
 def digest_of(dump: Path) -> str:
-    """Return a checksum, which tells a copy from others. Raises: OSError."""
+    """Return a checksum that identifies a copy. Raises: OSError."""
     with open_plain(dump) as source:
         return hashlib.file_digest(source, "sha256").hexdigest()[:_CHARACTERS]
 
@@ -175,7 +175,7 @@ def write_copy_note(dump: Path, words: str) -> None:
 
 
 def read_copy_note(dump: Path, digest: str) -> str | None:
-    """Return the note on a copy's rows; None if there is none, or it is one on a former copy."""
+    """Return the note on a copy's rows; None without a note, or if it is about an earlier copy."""
     try:
         with open_plain(_file(dump)) as source:
             text = source.read(_MOST_BYTES).decode(errors="replace")

@@ -1,6 +1,6 @@
-"""The use case ``explain-degree --workload``: the workers of the statements of a captured workload.
+"""The use case ``explain-degree --workload``: parallel workers for the statements of a captured workload.
 
-Nothing is executed: parameters have typical values of the planner's statistics, written into the statements.
+Nothing is executed. Typical values from the planner's statistics replace the parameters in the statements.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MOST_SHOWN = 20  # values
 
 @dataclass(frozen=True)
 class WorkloadServer:
-    """A server, and a database of it: ``database`` None is the one of the DSN, or else the workload's."""
+    """A server and a database; None means the database in the DSN, or else the workload's."""
 
     dsn: str | None
     data_directory: Path | None = None
@@ -56,20 +56,20 @@ def degrees_of(
 ) -> tuple[StatementDegree, ...]:
     """Return the degrees of all statements, the one with the largest share first.
 
-    Raises: ServerError, also if none of them can be planned there; DataDirectoryError.
+    Raises: ServerError, also if no statement can be planned there; DataDirectoryError.
     """
     shares = workload.shares
-    with _asked(workload, server) as planned:
+    with _opened(workload, server) as planned:
         database = planned.connection.info.dbname
         progress.step(f"planning {len(workload.statements)} statements in database {database}")
         rows = (planned.row(one, shares[one.name]) for one in workload.statements)
         found = sorted(rows, key=lambda one: (-one.share, one.statement))
-    asked = [one for one in found if not one.is_never]
-    if asked and not any(one.degree for one in asked):
+    candidates = [one for one in found if not one.is_never]
+    if candidates and not any(one.degree for one in candidates):
         raise ServerError(
             f'no statement of "{workload.name}" can be planned in database "{database}"',
-            detail=f"{asked[0].statement}: {asked[0].why_none}",
-            hint="--dbname names another database; connect as the application does",
+            detail=f"{candidates[0].statement}: {candidates[0].why_none}",
+            hint="choose a different database with --dbname, and connect as the application does",
         )
     return tuple(found)
 
@@ -79,21 +79,21 @@ def explain_statement(
 ) -> Degree:
     """Explain the degree of one statement.
 
-    Raises: UsageError if there is no such statement, or it has no degree; ServerError, DataDirectoryError.
+    Raises: UsageError for an unknown statement, or one without a degree; ServerError, DataDirectoryError.
     """
     named = {one.name: one for one in workload.statements}
     if name not in named:
         raise UsageError(
             f'the workload "{workload.name}" has no statement "{name}"',
-            hint=f"{did_you_mean(name, named)}without a name, all are listed",
+            hint=f"{did_you_mean(name, named)}without a name, all statements are listed",
         )
-    with _asked(workload, server) as planned:
+    with _opened(workload, server) as planned:
         return planned.degree(named[name], workers)
 
 
 @contextmanager
-def _asked(workload: CapturedWorkload, server: WorkloadServer) -> Iterator[_PlannedWorkload]:
-    """Provide a connection to the server with all that is known of the workload there."""
+def _opened(workload: CapturedWorkload, server: WorkloadServer) -> Iterator[_PlannedWorkload]:
+    """Connect to the server, and read its settings and typical values of the workload's parameters."""
     database = server.database
     if database is None and not names_database(server.dsn):
         database = workload.database
@@ -120,13 +120,13 @@ def _no_statistics(path: str, database: str, *, is_there: bool) -> Unknown:
     if not is_there:
         return Unknown(f'the database "{database}" has no column {path}')
     return Unknown(
-        f"the server shows no statistics of {path}: ANALYZE makes them, for roles that may read the column"
+        f"the server shows no statistics for {path}: run ANALYZE, and use a role that may read the column"
     )
 
 
 @dataclass(frozen=True)
 class _PlannedWorkload:
-    """A workload on a server; ``values`` are those of its statements' parameters."""
+    """A workload on a server; ``values`` are typical values of its statements' parameters."""
 
     connection: Connection
     workload: CapturedWorkload
@@ -134,20 +134,20 @@ class _PlannedWorkload:
     values: Mapping[str, Sequence[Value]]
 
     def row(self, statement: CapturedStatement, share: float) -> StatementDegree:
-        """Return a statement's degree, or why there is none. Raises: ConnectionFailedError."""
+        """Return a statement's degree, or the reason why it has none. Raises: ConnectionFailedError."""
         try:
             return StatementDegree(statement.name, share, self.degree(statement, None))
         except ConnectionFailedError:
             raise
         except (UsageError, ServerError) as error:
             is_never = _command_without_workers(statement) is not None
-            return StatementDegree(statement.name, share, None, _said(error), is_never)
+            return StatementDegree(statement.name, share, None, _one_line(error), is_never)
 
     def degree(self, statement: CapturedStatement, workers: int | None) -> Degree:
         """Explain a statement. Raises: UsageError if it has no degree; ServerError."""
         if command := _command_without_workers(statement):
             raise never_with_workers(command)
-        sql, texts = self._written(statement)
+        sql, texts = self._with_values(statement)
         check_statement(sql)
         inquiry = inquiry_of(self.connection, sql, self.settings, self.workload.search_path)
         plan = inquiry.plan({})
@@ -156,25 +156,23 @@ class _PlannedWorkload:
         found = degree_of(inquiry, plan, read_pools(self.connection, self.settings), workers)
         return replace(found, notes=(*found.notes, _note(texts))) if texts else found
 
-    def _written(self, statement: CapturedStatement) -> tuple[str, Mapping[int, str]]:
-        """Return a statement with values in place of its parameters, and those. Raises: UsageError."""
+    def _with_values(self, statement: CapturedStatement) -> tuple[str, Mapping[int, str]]:
+        """Return a statement with values in place of its parameters, and the values. Raises: UsageError."""
         if statement.name not in self.values and has_parameter(statement.sql):
-            raise UsageError(f'no transaction calls "{statement.name}", which would tell its parameters')
+            raise UsageError(f'no transaction calls "{statement.name}", so its parameters are unknown')
         texts: dict[int, str] = {}
         for number, value in enumerate(self.values.get(statement.name, ()), 1):
             if isinstance(value, Unknown):
-                raise UsageError(
-                    f'no typical value of ${number} of "{statement.name}" is known', detail=value.reason
-                )
+                raise UsageError(f'no typical value for ${number} of "{statement.name}"', detail=value.reason)
             texts[number] = quoted_text(value)
         sql = in_place_of_parameters(statement.sql, texts)
         if "\0" in sql:
-            raise UsageError(f'"{statement.name}" has a NUL character, which no text of PostgreSQL has')
+            raise UsageError(f'"{statement.name}" contains a NUL character, which PostgreSQL does not allow')
         return sql, texts
 
 
 def _command_without_workers(statement: CapturedStatement) -> str | None:
-    """Return the command of a statement that writes rows, or begins or ends a transaction; None of others."""
+    """Return the command of a statement that writes rows, or begins or ends a transaction, else None."""
     return writing_command(statement.sql) if statement.is_prepared else first_word(statement.sql).upper()
 
 
@@ -182,8 +180,8 @@ def _note(texts: Mapping[int, str]) -> str:
     shown = [f"${number} = {_short(text)}" for number, text in islice(texts.items(), _MOST_SHOWN)]
     more = f" and {len(texts) - _MOST_SHOWN} more" if len(texts) > _MOST_SHOWN else ""
     return (
-        f"planned with {', '.join(shown)}{more}: typical values of the planner's statistics; others can have "
-        "other workers, where partitions are pruned or other numbers of rows are found"
+        f"planned with {', '.join(shown)}{more}, typical values from the planner's statistics; with other "
+        "values the number of workers can differ, due to partition pruning or different row counts"
     )
 
 
@@ -191,5 +189,5 @@ def _short(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
-def _said(error: PgdynoError) -> str:
+def _one_line(error: PgdynoError) -> str:
     return f"{error.message}: {error.detail}" if error.detail else error.message

@@ -21,7 +21,7 @@ from pgdyno.builds import stages as build_stages
 from pgdyno.builds.build import PARTS as USUAL_PARTS
 from pgdyno.builds.build import build as build_from
 from pgdyno.builds.build_request import BuildRequest
-from pgdyno.builds.making import Stage
+from pgdyno.builds.make import Stage
 from pgdyno.builds.product.manifest import Manifest, Passed, Verified
 from pgdyno.postgres.process.installation import Installation
 

@@ -26,9 +26,9 @@ def test_flags_that_make_would_interpret_are_refused(tree: Path) -> None:
 def test_a_cpu_that_the_compiler_does_not_know_is_refused_in_its_own_words(tree: Path) -> None:
     with pytest.raises(UsageError) as caught:
         build(replace(request(tree), target="commodore-64"), Remembered(), fetch=unfetched)
-    assert caught.value.message == 'gcc does not take --portable "commodore-64"'
+    assert caught.value.message == 'gcc does not support --portable "commodore-64"'
     assert "'commodore-64'" in (caught.value.detail or "")
-    assert caught.value.hint == "leave it out, or name a CPU of this architecture that the compiler knows"
+    assert caught.value.hint == "omit it, or name a CPU of this architecture that the compiler supports"
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="names a CPU of x86-64")
@@ -37,11 +37,11 @@ def test_a_cpu_that_can_do_more_than_this_one_is_refused(tree: Path) -> None:
         build(
             replace(request(tree), target="knl"), Remembered(), fetch=unfetched
         )  # a Xeon Phi: no other has AVX512ER
-    assert caught.value.message == '--portable "knl" is more than this CPU can run'
+    assert caught.value.message == 'this CPU cannot run code for --portable "knl"'
     detail = caught.value.detail or ""
     assert detail.startswith("it lacks ")
     assert "AVX512ER, " in detail
-    assert caught.value.hint == "build on such a host, or name an older CPU"
+    assert caught.value.hint == "build on a host with such a CPU, or name an older CPU"
 
 
 def test_an_unknown_workload_is_named_before_anything_is_fetched(tree: Path) -> None:
@@ -58,7 +58,7 @@ def test_what_is_not_trained_cannot_be_told_on_what(tree: Path) -> None:
     assert str(caught.value) == (
         "--train needs a recipe with pgo or bolt\n"
         "DETAIL:  requested: o2+lto\n"
-        "HINT:  --recipe o2+lto+pgo, or leave --train out"
+        "HINT:  use --recipe o2+lto+pgo, or omit --train"
     )
 
 
@@ -70,7 +70,7 @@ def test_all_that_the_host_lacks_is_named_at_once_before_anything_is_fetched(
     with pytest.raises(InstallationError) as caught:
         build(request(tree, "pgo+bolt"), Remembered(), fetch=unfetched, find_bolt=lambda: None)
     assert str(caught.value) == (
-        "PostgreSQL cannot be built here yet\n"
+        "PostgreSQL cannot be built on this host yet\n"
         "DETAIL:  missing: llvm-bolt, make, bison, stdlib.h, zlib.h\n"
         "HINT:  apt-get install bolt-19 make bison libc6-dev zlib1g-dev"
     )
@@ -108,7 +108,7 @@ def test_without_enough_memory_nothing_begins(
         "not enough memory for building PostgreSQL\n"
         "DETAIL:  needed 3.61\xa0GB, available 572\xa0MB: 500\xa0MB for a server, "
         "200\xa0MB for each of 16 compilers\n"
-        "HINT:  stop something, or raise the limit of the container or service that this runs in"
+        "HINT:  stop other programs, or raise the memory limit of this container or service"
     )
     assert list((home / "builds").glob("built-*")) == []
 

@@ -13,9 +13,9 @@ from tests.fix_progress import Remembered
 from tests.integration.builds.small_tree import MAIN, POSTMASTER, STAGES, build, request, stages_of
 
 from pgdyno.base.errors import InstallationError, SettingError
-from pgdyno.builds.training_workloads import Lesson
 from pgdyno.builds.optimise.huge_text import moved_bytes
 from pgdyno.builds.servers import list_servers
+from pgdyno.builds.training_workloads import Lesson
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.process.registry import find_installation
@@ -88,7 +88,7 @@ def test_what_is_there_is_not_built_again(tree: Path) -> None:
     first = build(request(tree), Remembered())
     said = Remembered()
     assert build(request(tree), said) == first
-    assert said.steps == [f"{first.name} is there already"]
+    assert said.steps == [f"{first.name} already exists"]
 
 
 def test_another_source_is_another_build(tree: Path) -> None:

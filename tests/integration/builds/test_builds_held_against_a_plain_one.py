@@ -12,7 +12,7 @@ from tests.integration.builds.small_tree import MAIN, STAGES, VERIFIED, build, r
 
 from pgdyno.base.errors import InstallationError
 from pgdyno.builds import stages as build_stages
-from pgdyno.builds.making import Making
+from pgdyno.builds.make import Making
 from pgdyno.builds.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
 from pgdyno.builds.servers import list_servers
 from pgdyno.builds.verifying.verification import Candidate
@@ -33,7 +33,8 @@ def test_a_plain_build_of_the_same_source_is_made_first(tree: Path) -> None:
     assert first.reference is None
     assert second.reference is not None
     assert second.reference.name == first.tested.name
-    assert f"to be verified against {first.tested.name}, a baseline build of the same source" in said.steps
+    reference = first.tested.name
+    assert f"reference for verification: {reference}, a baseline build of the same source" in said.steps
     assert read_plain(first.tested.name) == ("o2", None)
     assert (second.tested.name, manifest.verified) == (manifest.name, VERIFIED)
     assert second.tested.bin_directory.parent.name == f".{manifest.name}.partial"
@@ -81,16 +82,16 @@ def test_another_source_is_held_against_a_plain_build_of_its_own(tree: Path, pla
     (tree / "main.c").write_text(MAIN + "/* changed */\n")
     said = Remembered()
     build(request(tree, "lto"), said)
-    assert "first a baseline build of the same source, to hold the faster one against" in said.steps
+    assert "first a baseline build of the same source, to verify the optimised build against" in said.steps
     assert not any(plain in line for line in said.steps)
 
 
 @pytest.mark.usefixtures("plain")
 def test_what_fails_verification_is_not_installed_and_can_be_tried_again(tree: Path) -> None:
     def fail(*_: object) -> Verified:
-        raise InstallationError("PostgreSQL 18.6 does not pass its own tests: regress")
+        raise InstallationError("PostgreSQL 18.6 failed its own tests: regress")
 
-    with pytest.raises(InstallationError, match="does not pass its own tests"):
+    with pytest.raises(InstallationError, match="failed its own tests"):
         build(request(tree), Remembered(), verify=fail)
     assert (
         len([server for server in list_servers() if server.name.startswith("built-")]) == 1
@@ -109,6 +110,6 @@ def test_a_build_that_has_failed_later_is_not_given_out_as_one_that_is_there(tre
     with pytest.raises(InstallationError) as caught:
         build(request(tree, "o2"), Remembered())
     assert str(caught.value) == (
-        f"{plain} is there, and not to be trusted\nDETAIL:  it failed when it was last tried\n"
-        f"HINT:  pgdyno build verify {plain} tries it again; or remove {prefix}, and ask again"
+        f"{plain} exists but cannot be trusted\nDETAIL:  its last verification failed\n"
+        f"HINT:  pgdyno build verify {plain} verifies it again; or remove {prefix} and build again"
     )

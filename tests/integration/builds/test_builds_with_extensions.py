@@ -98,7 +98,7 @@ def test_other_extensions_are_another_build_and_none_are_the_same(tree: Path, ve
 def test_the_plain_build_does_without_extensions(tree: Path, vector: Path, plain: str) -> None:
     said = Remembered()
     build(replace(request(tree, "lto"), extensions=(str(vector),)), said)
-    assert f"to be verified against {plain}, a baseline build of the same source" in said.steps
+    assert f"reference for verification: {plain}, a baseline build of the same source" in said.steps
 
 
 def test_an_extension_that_does_not_compile_says_so_in_the_compilers_words(tree: Path, vector: Path) -> None:

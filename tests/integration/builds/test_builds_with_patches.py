@@ -89,7 +89,7 @@ def test_it_is_another_build_than_without_and_there_when_it_is_asked_for_again(t
     assert build(released, Remembered()).name != manifest.name
     said = Remembered()
     assert build(patched, said).name == manifest.name
-    assert said.steps == [f"{manifest.name} is there already"]
+    assert said.steps == [f"{manifest.name} already exists"]
 
 
 def test_the_baseline_build_that_it_is_verified_against_is_not_patched(tree: Path) -> None:
@@ -123,20 +123,22 @@ def test_a_patch_that_does_not_apply_is_said_before_anything_is_compiled(
 def test_an_unknown_patch_is_named_before_anything_is_fetched(tree: Path) -> None:
     with pytest.raises(UsageError) as caught:
         build(replace(request(tree), patches=("says", "more")), Remembered(), fetch=unfetched)
-    assert str(caught.value) == 'there is no patch "more"\nDETAIL:  there are: says: says so'
+    assert str(caught.value) == 'patch "more" does not exist\nDETAIL:  existing patches: says: says so'
 
 
 def test_a_package_of_another_version_is_not_fetched(tree: Path) -> None:
     with pytest.raises(UsageError) as caught:
         build(replace(request(tree), source="debian:17", patches=("says",)), Remembered(), fetch=unfetched)
-    assert str(caught.value) == 'there is no patch "says" for PostgreSQL 17\nDETAIL:  there are: none'
+    assert str(caught.value) == (
+        'patch "says" does not exist for PostgreSQL 17\nDETAIL:  existing patches: none'
+    )
 
 
 def test_the_recipe_alone_names_no_patch(tree: Path) -> None:
     with pytest.raises(UsageError) as caught:
         build(request(tree, "o2+patched"), Remembered(), fetch=unfetched)
     assert str(caught.value) == (
-        '--recipe "o2+patched" names no patch\nHINT:  --patch NAME adds one, and patched with it'
+        '--recipe "o2+patched" names no patch\nHINT:  --patch NAME adds a patch, and patched to the recipe'
     )
 
 
@@ -149,7 +151,7 @@ def test_an_interrupted_build_goes_on_with_its_patched_sources(tree: Path) -> No
     said = Remembered()
     manifest = build(asked, said)
     assert stages_of(said) == ["configure", "compile", "verify", "install"]
-    assert f"going on with {manifest.name}, which was interrupted after: unpack" in said.steps
+    assert f"resuming {manifest.name}, interrupted after: unpack" in said.steps
     assert version_of(find_installation(manifest.name, workspace())) == CHANGED
 
 
@@ -161,5 +163,5 @@ def test_a_build_is_verified_again_with_the_patches_that_it_was_made_with(
     put_patch(PATCH.replace("CHANGED", "CHANGED AGAIN"))
     with pytest.raises(InstallationError) as caught:
         verify_build(manifest.name, Remembered(), PARTS.verify)
-    assert caught.value.message == f"{manifest.name} was built with other patches than this pgdyno has"
+    assert caught.value.message == f"{manifest.name} was built with patches that differ from this pgdyno's"
     assert caught.value.detail == "changed since: says"

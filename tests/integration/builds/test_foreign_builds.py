@@ -46,9 +46,9 @@ def test_a_build_for_another_machine_goes_through_the_same_stages(tree: Path) ->
     said = Remembered()
     manifest = build(replace(request(tree, "auto"), machine="aarch64"), said)
     assert said.steps[0] == (
-        "without BOLT: its library for counting branches is for programs of this machine"
+        "without BOLT: its instrumentation runtime supports only programs for this machine"
     )
-    assert "first a baseline build of the same source, to hold the faster one against" in said.steps
+    assert "first a baseline build of the same source, to verify the optimised build against" in said.steps
     stages = [line.partition(": ")[2] for line in said.steps if line.startswith(f"{manifest.name}: ")]
     assert stages == STAGES
     done = manifest.optimised
@@ -65,10 +65,13 @@ def test_a_build_for_another_machine_goes_through_the_same_stages(tree: Path) ->
 def test_what_cannot_be_had_for_another_machine_is_refused_before_anything_is_fetched(tree: Path) -> None:
     foreign = replace(request(tree), machine="aarch64")
     for asked, message in (
-        (replace(foreign, recipe="pgo+bolt"), '--recipe "pgo+bolt" cannot be had for --machine aarch64'),
-        (replace(foreign, target="native"), "native is this CPU, and --machine aarch64 is another one"),
-        (replace(foreign, like="/usr/lib/postgresql/18"), "--like is not for --machine aarch64"),
-        (replace(foreign, machine="vax"), '--machine "vax": pgdyno does not build for it'),
+        (replace(foreign, recipe="pgo+bolt"), '--recipe "pgo+bolt" is not possible for --machine aarch64'),
+        (
+            replace(foreign, target="native"),
+            "native means this CPU, but --machine aarch64 is a different architecture",
+        ),
+        (replace(foreign, like="/usr/lib/postgresql/18"), "--like cannot be used with --machine aarch64"),
+        (replace(foreign, machine="vax"), '--machine "vax" is not supported'),
     ):
         with pytest.raises(UsageError) as caught:
             build(asked, Remembered(), fetch=unfetched)

@@ -32,7 +32,7 @@ def test_one_that_was_killed_at_its_very_end_is_there(tree: Path, home: Path) ->
         build(request(tree), Remembered())
     said = Remembered()
     manifest = build(request(tree), said)
-    assert said.steps == [f"{manifest.name} is there already"]
+    assert said.steps == [f"{manifest.name} already exists"]
     assert list((home / "builds").glob("built-*")) == []
 
 

@@ -46,7 +46,7 @@ def test_former_programs_that_are_gone_are_not_restarted_onto(
     (other / "bin/postgres").unlink()
     code, errors = run("revert")
     assert code == 1, errors
-    assert f'"{other}/bin" holds no PostgreSQL' in errors
+    assert f'"{other}/bin" contains no PostgreSQL' in errors
     assert (linked.link.readlink(), running(linked.server)) == (PROGRAMS, PROGRAMS / "bin/postgres")
 
 
@@ -59,8 +59,8 @@ def test_what_chooses_the_programs_has_to_be_known(linked: Linked, other: Path, 
 
     code, errors = refusal()
     assert code == 2
-    assert "pgdyno does not know how this server's programs are chosen" in errors
-    assert f"there is no pg_ctl.conf beside {linked.server.data_directory}/postgresql.conf" in errors
+    assert "pgdyno does not know how this server's programs are selected" in errors
+    assert f"there is no pg_ctl.conf next to {linked.server.data_directory}/postgresql.conf" in errors
     elsewhere = linked.server.directory / "elsewhere"
     elsewhere.symlink_to(other)
     code, errors = refusal("--link", str(elsewhere))

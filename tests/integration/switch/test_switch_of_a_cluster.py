@@ -57,7 +57,7 @@ def test_nothing_is_changed_by_a_dry_run_nor_without_permission_to_restart(
     code, said, errors = switch("switch", "--to", str(other), "--dry-run", restart=False)
     assert code == 0, errors
     assert said.splitlines()[:3] == [
-        f"Would run 1 statement on {address(debian15)}; takes 1 restart",
+        f"Would run 1 statement on {address(debian15)}; needs 1 restart",
         "",
         f"    in {pg_ctl_conf(debian15)}: pg_ctl_options = '-p {other}/bin/postgres'",
     ]

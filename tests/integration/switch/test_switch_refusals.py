@@ -54,12 +54,12 @@ def test_a_patched_build_takes_a_flag_and_no_libraries_of_others(
     code, _, errors = switch("switch", "--to", str(other))
     assert code == 4
     assert f"{MANIFEST.name} is a patched PostgreSQL" in errors
-    assert "HINT:  --patched takes it nevertheless" in errors
+    assert "HINT:  --patched accepts it" in errors
     patch("plpgsql", *(name for name in libraries if name != "pgcrypto"))
     code, _, errors = switch("switch", "--to", str(other), "--patched")
     assert code == 4
-    assert "is a patched PostgreSQL, and the server uses libraries of others" in errors
-    assert "DETAIL:  not built from the same sources: pgcrypto, $libdir/pgcrypto\n" in errors
+    assert "is a patched PostgreSQL, but the server uses libraries not built with it" in errors
+    assert "DETAIL:  not built from the same source: pgcrypto, $libdir/pgcrypto\n" in errors
     assert running(debian15) == PROGRAMS / "bin/postgres"
     patch("plpgsql", *libraries)
     code, output, errors = switch("switch", "--to", str(other), "--patched")
@@ -71,7 +71,7 @@ def test_another_major_version_is_refused(debian15: DebianCluster, switch: Switc
     code, _, errors = switch("switch", "--to", "embedded")
     assert code == 4
     assert "cannot run this server" in errors
-    assert "another major version takes pg_upgrade" in errors
+    assert "a different major version requires pg_upgrade" in errors
 
 
 def test_a_preloaded_library_that_is_missing_is_listed(
@@ -85,7 +85,7 @@ def test_a_preloaded_library_that_is_missing_is_listed(
     code, _, errors = switch("switch", "--to", str(other))
     assert code == 4
     assert "library auto_explain cannot be loaded: could not access file" in errors
-    assert "text search dictionaries use a file english, which their tsearch_data does not have" in errors
+    assert "text search dictionaries use a file english, which the binaries' tsearch_data lacks" in errors
     assert "xml" not in errors
     assert running(debian15) == PROGRAMS / "bin/postgres"
 
@@ -122,8 +122,8 @@ def test_a_cluster_that_does_not_run_from_what_was_chosen_is_left_alone(
     pg_ctl_conf(debian15).write_text(text)
     code, _, errors = switch("switch", "--to", str(other))
     assert code == 4
-    assert f"the server does not run from what {pg_ctl_conf(debian15)} chooses" in errors
-    assert f"it runs from {PROGRAMS}/bin, and the file chooses {other}/bin/postgres" in errors
+    assert f"the server does not run the programs that {pg_ctl_conf(debian15)} selects" in errors
+    assert f"it runs from {PROGRAMS}/bin, but the file selects {other}/bin/postgres" in errors
     assert pg_ctl_conf(debian15).read_text() == text
 
 
@@ -136,13 +136,13 @@ def test_a_server_that_names_the_configuration_of_another_one_is_refused(
         shutil.chown(here, "daemon")
         code, _, errors = switch("switch", "--to", str(other))
         assert code == 4
-        assert f"{pg_ctl_conf(debian15)} is not this server's to change" in errors
+        assert f"{pg_ctl_conf(debian15)} does not belong to this server" in errors
     finally:
         shutil.chown(here, "postgres")
     another = text.replace(f"'{debian15.data_directory}'", f"'{debian15.directory}'")
     (here / "postgresql.conf").write_text(another)
     code, _, errors = switch("switch", "--to", str(other))
     assert code == 4
-    assert f"{here}/postgresql.conf is not this server's own" in errors
+    assert f"{here}/postgresql.conf is not this server's configuration" in errors
     assert running(debian15) == PROGRAMS / "bin/postgres"
     (here / "postgresql.conf").write_text(text)

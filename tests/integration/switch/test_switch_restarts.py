@@ -27,7 +27,9 @@ def test_programs_that_do_not_come_up_are_taken_back(
     program.chmod(0o755)
     code, _, errors = switch("switch", "--to", str(other))
     assert code == 1, errors
-    assert "the server did not come up with the new programs; the former ones are back and it runs" in errors
+    assert (
+        "the server did not start with the new programs; it runs with the original programs again" in errors
+    )
     assert "not this one" in errors
     assert described(pg_ctl_conf(debian15)) == before
     assert running(debian15) == PROGRAMS / "bin/postgres"
@@ -45,7 +47,7 @@ def test_a_restart_by_other_means_is_noticed(debian15: DebianCluster, other: Pat
         PGDYNO_HOME=str(home),
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
-    assert "1 changes did not come into force" in done.stderr
-    assert f"in force is {PROGRAMS}/bin" in done.stderr
-    assert "pg_ctl restart starts the old programs: the restart command has to stop" in done.stderr
+    assert "1 changes did not take effect" in done.stderr
+    assert f"in force {PROGRAMS}/bin" in done.stderr
+    assert "the restart command must stop, then start it: pg_ctl restart starts the old" in done.stderr
     assert described(pg_ctl_conf(debian15)) == before

@@ -15,7 +15,7 @@ from pgdyno.base.errors import InstallationError
 from pgdyno.builds.compilers.clang import Clang
 from pgdyno.builds.compilers.gcc import Gcc
 from pgdyno.builds.needs.find_compiler import _can_count
-from pgdyno.builds.optimise.counts import gather, reached
+from pgdyno.builds.optimise.profile_data import gather, reached
 from pgdyno.builds.spec.foreign import EMULATOR, Foreign
 from pgdyno.model.plans.recipe import parse_recipe
 from pgdyno.postgres.inspection.program import read_atomics
@@ -108,7 +108,7 @@ def test_a_program_that_forks_is_counted_and_compiled_for_what_was_counted(
 def test_too_little_training_is_refused(compiler: AnyCompiler, tree: Path, counts: Path) -> None:
     train(compiler, tree, counts)
     with pytest.raises(
-        InstallationError, match=r"training has reached \d (functions|object files), too little"
+        InstallationError, match=r"the training profile covers only \d (functions|object files)"
     ):
         gather(compiler, counts, tree, list)
 

@@ -37,7 +37,7 @@ def test_flags_that_the_compiler_does_not_take_are_refused_before_anything_is_fe
     monkeypatch.setattr(prerequisites, "_there", lambda _, libraries: list(libraries))
     with pytest.raises(UsageError) as caught:
         find_options((17,), "-O2 -fno-such-flag", wants_liburing=False)
-    assert caught.value.message == 'gcc does not take --cflags "-O2 -fno-such-flag"'
+    assert caught.value.message == 'gcc does not accept --cflags "-O2 -fno-such-flag"'
     assert "-fno-such-flag" in (caught.value.detail or "")
 
 

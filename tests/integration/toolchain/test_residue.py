@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.builds.optimise.leftover_instrumentation import require_nothing_counts
+from pgdyno.builds.optimise.leftover_instrumentation import require_no_instrumentation
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None, reason="not installed: gcc (apt install gcc libc6-dev)"
@@ -27,7 +27,7 @@ def compile_to(program: Path, *flags: str) -> None:
 def test_an_everyday_program_counts_nothing(tmp_path: Path) -> None:
     with does_not_raise():
         compile_to(tmp_path / "bin/postgres", "-O2")
-        require_nothing_counts(tmp_path)
+        require_no_instrumentation(tmp_path)
 
 
 @pytest.mark.parametrize("flags", [("-fprofile-generate",), ("-fprofile-generate", "-c")])
@@ -35,6 +35,6 @@ def test_a_program_or_library_that_counts_is_named(flags: tuple[str, ...], tmp_p
     compile_to(tmp_path / "bin/postgres", "-O2")
     compile_to(tmp_path / "lib/libpgport.a", *flags)
     with pytest.raises(InstallationError) as caught:
-        require_nothing_counts(tmp_path)
-    assert caught.value.message == "parts of the finished build still count what they do, 1 of them"
+        require_no_instrumentation(tmp_path)
+    assert caught.value.message == "1 files of the finished build are still instrumented"
     assert caught.value.detail == "for example lib/libpgport.a"

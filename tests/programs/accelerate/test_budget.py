@@ -50,19 +50,19 @@ def test_the_usual_budget_holds_the_whole_plan_and_not_its_layers() -> None:
     # square of which writing takes 500 ms, 105 s a round.
     assert said(what_fits(request(600))) == (
         "up to 10 min: about 12 rounds, or 5 if those already decide; "
-        "each layer apart (--attribute) fits, too"
+        "measuring each layer separately (--attribute) also fits"
     )
     # Two servers alone.
     assert said(what_fits(request(300))) == (
         "up to 5 min: about 6 rounds, or 5 if those already decide; "
-        "each layer apart (--attribute) takes 10 min"
+        "measuring each layer separately (--attribute) takes 10 min"
     )
 
 
 def test_a_build_is_a_layer_more(monkeypatch: pytest.MonkeyPatch) -> None:
     build = KnownBuild("built-1", "18.6", "gcc", "lto+pgo", (), 428)
     monkeypatch.setattr(accelerate_budget, "builds_to_choose", lambda _: (build,))
-    assert said(what_fits(request(300))).endswith("each layer apart (--attribute) takes 13 min")
+    assert said(what_fits(request(300))).endswith("each layer separately (--attribute) takes 13 min")
 
 
 def test_one_layer_alone_is_the_whole_plan() -> None:
@@ -75,7 +75,7 @@ def test_one_layer_alone_is_the_whole_plan() -> None:
 def test_layers_apart_are_measured_where_they_fit() -> None:
     assert said(what_fits(request(1500, attribute=Attribute.LAYERS))) == (
         "25 min: the whole plan, and up to 3 layers alone and left out, about 12 rounds, and latencies "
-        "at 60 % of the throughput found"
+        "at 60 % of the measured throughput"
     )
 
 
@@ -84,7 +84,7 @@ def test_a_server_itself_is_measured_in_whole_trials() -> None:
 
 
 REFUSED = """a budget of {budget} is too small for {what}
-DETAIL:  it takes 5 rounds of about {round}, after about 1 min 1 s to get ready{alone}; these are estimates
+DETAIL:  it takes 5 rounds of about {round}, after about 1 min 1 s of preparation{alone}; these are estimates
 HINT:  {hint}"""
 
 
@@ -95,7 +95,7 @@ HINT:  {hint}"""
         (
             request(300, attribute=Attribute.LAYERS),
             False,
-            ("5 min", "the worth of layers", "1 min 45 s", "--budget 10m, or leave out --attribute"),
+            ("5 min", "verdicts on single layers", "1 min 45 s", "--budget 10m, or leave out --attribute"),
         ),
         (request(300), True, ("5 min", "a verdict", "1 min 12 s", "--budget 8m")),
     ],
@@ -107,7 +107,7 @@ def test_a_budget_without_a_verdict_is_refused(
         what_fits(asked, is_loaded=is_loaded)
     budget, what, round_, hint = figures
     is_alone = not (is_loaded or asked.attribute)
-    alone = ", and 1 min 30 s in which servers run one at a time" if is_alone else ""
+    alone = ", and 1 min 30 s for running servers one at a time" if is_alone else ""
     assert said(str(caught.value)) == REFUSED.format(
         budget=budget, what=what, round=round_, hint=hint, alone=alone
     )

@@ -46,8 +46,8 @@ def test_the_command_the_time_and_the_gain_are_said() -> None:
     advice = build_advice(conditions(), ALL, plan(), nothing_is_missing)
     assert advice is not None
     assert advice.sentence == (
-        "A profile-guided build takes about 20 more minutes, for about +30\xa0% (docs/guides/build.md): "
-        "pgdyno build --source debian:18, or --build; the next run uses it without asking."
+        "A profile-guided build takes about 20 more minutes and gains about +30\xa0% (docs/guides/build.md): "
+        "pgdyno build --source debian:18, or --build; the next run uses it automatically."
     )
 
 
@@ -56,7 +56,7 @@ def test_what_is_missing_is_said_instead() -> None:
     advice = build_advice(conditions(), ALL, plan(), lambda: f"{lacking.detail}; {lacking.hint}")
     assert advice is not None
     assert advice.sentence == (
-        "A profile-guided build could bring about +30\xa0% (docs/guides/build.md); it cannot be made "
+        "A profile-guided build could gain about +30\xa0% (docs/guides/build.md); it cannot be made "
         "here yet: missing: bison, flex; apt-get install bison flex."
     )
 
@@ -109,13 +109,13 @@ def test_an_interrupted_build_goes_on_by_the_same_command() -> None:
     )
 
 
-ATTACHED = """--build concerns scratch servers, and --dsn names a running one
-HINT:  pgdyno build makes a build, and pgdyno switch lets the server run from it"""
-PATCHED_ATTACHED = """--patched concerns scratch servers, and --dsn names a running one
-HINT:  pgdyno switch --patched lets the server run from such a build"""
-LEFT_OUT = """{} belongs to the compiler layer, and --layers leaves that out
+ATTACHED = """--build requires scratch servers, but --dsn names a running server
+HINT:  pgdyno build makes a build, and pgdyno switch runs the server with it"""
+PATCHED_ATTACHED = """--patched requires scratch servers, but --dsn names a running server
+HINT:  pgdyno switch --patched runs the server with such a build"""
+LEFT_OUT = """{} requires the compiler layer, which --layers excludes
 HINT:  add compiler to --layers"""
-NO_PATCHED = """there is no verified build of PostgreSQL 18 with patches
+NO_PATCHED = """no verified build of PostgreSQL 18 with patches is installed
 HINT:  pgdyno build --source debian:18 --patch NAME makes one (docs/guides/build.md)"""
 
 

@@ -23,13 +23,13 @@ from pgdyno.store.experiment_file import read_experiment_file
 
 RESULTS = Path(__file__).parents[3] / "docs/results"
 OVERCOMMIT = "/proc/sys/vm/overcommit_memory"
-RUNS = "the kernel runs the program that it names, as root"
+RUNS = "the kernel runs the named program as root"
 STOPS = "it can stop or restart the machine"
-APART = "it keeps users of the machine apart"
-NETWORK = "it decides which traffic the machine's network lets through"
-DEVICE = "it gives or takes away a device, or memory"
-FIRMWARE = "it concerns the firmware"
-DEVELOPERS = "it is for the developers of a kernel or of a driver, and promises nothing"
+APART = "it isolates users of the machine from each other"
+NETWORK = "it controls which network traffic the machine accepts or forwards"
+DEVICE = "it adds, removes or resets a device or memory"
+FIRMWARE = "it affects the firmware"
+DEVELOPERS = "it is an interface for kernel and driver developers, without guarantees"
 
 
 @pytest.mark.parametrize("file", sorted(RESULTS.glob("*.toml")), ids=lambda file: file.name)
@@ -89,7 +89,7 @@ def test_what_is_no_file_of_the_kernel_cannot_be_allowed() -> None:
     with pytest.raises(UsageError) as caught:
         allowed_file("/etc/cron.d/backup")
     assert str(caught.value) == (
-        '--allow-file "/etc/cron.d/backup" is no file of the kernel\n'
+        '--allow-file "/etc/cron.d/backup" is not a kernel file\n'
         "HINT:  name a sysctl (vm.overcommit_memory), or a file below /proc/sys, /proc/irq or /sys"
     )
 
@@ -123,7 +123,7 @@ def test_what_could_harm_the_machine_is_refused_whoever_allows_it(name: str, rea
     with pytest.raises(RefusedError) as caught:
         require_allowed_files([variant], {*variant.files})
     assert type(caught.value) is RefusedError
-    assert str(caught.value) == (f'variant "evil" may not set {name}\nDETAIL:  {reason}\nHINT:  leave it out')
+    assert str(caught.value) == (f'variant "evil" may not set {name}\nDETAIL:  {reason}\nHINT:  omit it')
 
 
 def test_a_link_to_such_a_file_is_no_way_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_the_option_is_the_commands() -> None:
     assert "if you know its effect, add --allow-file vm.overcommit_memory" in done.stderr
     done = pgdyno("compare", *of_default, "--allow-file", "/etc/passwd")
     assert done.returncode == 2
-    assert '--allow-file "/etc/passwd" is no file of the kernel' in done.stderr
+    assert '--allow-file "/etc/passwd" is not a kernel file' in done.stderr
 
 
 def test_what_an_earlier_version_has_changed_comes_back_all_the_same(tmp_path: Path) -> None:

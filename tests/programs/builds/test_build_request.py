@@ -61,13 +61,13 @@ def test_one_that_does_not_record_its_options_is_no_model(
     with pytest.raises(InstallationError) as caught:
         find_inherited_features(str(prefix), builds_place)
     assert caught.value.detail == (
-        f"{prefix}/bin/pg_config names no options: it was built without any, or by meson"
+        f"{prefix}/bin/pg_config lists no options: it was built without any, or by meson"
     )
-    assert caught.value.hint == "leave --like out: support for the host's libraries is then built in"
+    assert caught.value.hint == "omit --like to build in support for the host's libraries"
 
 
 def test_what_is_no_installation_is_none(tmp_path: Path, builds_place: Workspace) -> None:
-    with pytest.raises(ServerError, match="holds no PostgreSQL"):
+    with pytest.raises(ServerError, match="contains no PostgreSQL"):
         find_inherited_features(str(tmp_path), builds_place)
     with pytest.raises(UsageError, match='no server "debian-9"'):
         find_inherited_features("debian-9", builds_place)
@@ -81,7 +81,7 @@ def test_another_major_version_is_refused(prefix: Path, builds_place: Workspace)
         found.require_major(17, "debian:17")
     assert str(caught.value) == (
         f'--like "{prefix}" is PostgreSQL 18, --source "debian:17" is 17\n'
-        "DETAIL:  a build takes the place of a server of its own major version: another one does not read "
-        "its data,\n         and has other defaults of configure\n"
+        "DETAIL:  a build replaces a server of the same major version: another version cannot read "
+        "its data,\n         and has other configure defaults\n"
         "HINT:  name a source of PostgreSQL 18, or an installation of PostgreSQL 17"
     )

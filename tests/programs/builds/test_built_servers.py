@@ -58,7 +58,7 @@ def test_a_plan_does_not_choose_it(
     install_other(OTHER)
     install_build(replace(MANIFEST, verified=emulated))  # brought by a package to the machine that it is for
     assert known_builds(builds_place, Path("/elsewhere/bin")) == ()
-    said = "verified, emulated: 353 tests of PostgreSQL's own, 40 crashes, "
+    said = "verified, emulated: 353 of PostgreSQL's own tests, 40 crashes, "
     assert said in CliRunner().invoke(command, ["list"]).output
 
 
@@ -82,7 +82,7 @@ def test_alone_it_is_not_the_newest_either(install_other: Install, builds_place:
     install_other(OTHER)
     with pytest.raises(UsageError) as caught:
         find_build("built", builds_place)
-    assert caught.value.detail == f"there are: {OTHER.name}"
+    assert caught.value.detail == f"existing builds: {OTHER.name}"
     assert "built" not in {one.name for one in list_servers()}
 
 
@@ -91,7 +91,7 @@ def test_where_nothing_emulates_it_that_is_the_reason(install_other: Install) ->
     listed = {one.name: one for one in list_servers()}[OTHER.name]
     assert listed.version is None
     assert listed.failure == (
-        f"it is for {FOREIGN}: that takes an emulator that the kernel knows, and its libraries"
+        f"it is for {FOREIGN}, which requires an emulator registered in binfmt_misc and libraries"
     )
 
 
@@ -105,16 +105,16 @@ def test_its_speed_is_not_measured(monkeypatch: pytest.MonkeyPatch, builds_place
     ):
         pytest.fail("it was opened")
     assert str(caught.value) == (
-        "built-0000000000ff is not measured here: it runs emulated\n"
+        "built-0000000000ff cannot be measured here: it runs under an emulator\n"
         f"DETAIL:  its programs are for {FOREIGN}: their speed here is the emulator's\n"
-        "HINT:  measure it on such a machine, where pgdyno build deb takes it"
+        "HINT:  measure it on such a machine; pgdyno build deb makes a package for it"
     )
 
 
 def test_a_server_in_use_is_not_switched_to_it() -> None:
     with pytest.raises(RefusedError) as caught:
         interchange._require_cpu(EMULATED)
-    assert caught.value.message == f"built-0000000000ff is for another machine: {FOREIGN}"
+    assert caught.value.message == f"built-0000000000ff is for a different machine: {FOREIGN}"
 
 
 def test_what_it_is_held_against_is_for_the_same_machine(

@@ -89,16 +89,16 @@ def test_what_is_there_already_is_not_built_again(home: Path) -> None:
     before = install_from_source(REQUEST, Remembered(), PARTS)
     progress = Remembered()
     assert install_from_source(REQUEST, progress, replace(PARTS, fetch_packages=unfetched)) == before
-    assert "source-17 is installed already: PostgreSQL 17.1" in progress.steps
+    assert "source-17 is already installed: PostgreSQL 17.1" in progress.steps
 
 
 def test_another_build_is_not_taken_for_what_is_asked_for(home: Path) -> None:
     install_from_source(REQUEST, Remembered(), PARTS)
     with pytest.raises(InstallationError) as caught:
         install_from_source(InstallRequest((17,), "-O3", wants_liburing=False), Remembered(), PARTS)
-    assert caught.value.message == "source-17 is installed already, and was built in another way"
+    assert caught.value.message == "source-17 is already installed with other options"
     assert "CFLAGS=-O2" in (caught.value.detail or "")
-    assert caught.value.hint == "pgdyno server remove source-17, and install it again"
+    assert caught.value.hint == "remove it with pgdyno server remove source-17, then install it again"
 
 
 def test_a_failed_build_leaves_nothing_that_looks_installed(
@@ -165,5 +165,5 @@ def test_a_server_in_use_is_not_removed(home: Path) -> None:
         finally:
             process.kill()
     assert caught.value.message == 'server "source-17" is in use'
-    assert caught.value.detail == f"processes of it run: {process.pid}"
+    assert caught.value.detail == f"running processes: {process.pid}"
     assert (home / "servers/source-17" / FILE).is_file()

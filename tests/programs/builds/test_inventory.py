@@ -26,14 +26,14 @@ def test_builds_are_listed_and_nothing_else(install_build: Callable[[Manifest], 
     assert done.exit_code == 0
     assert "built-00000000000a   18.6" in done.output
     assert "trained on sysbench-read-only\n" in done.output
-    assert "verified: 353 tests of PostgreSQL's own, 40 crashes, 63332 answers and all data" in done.output
+    assert "verified: 353 of PostgreSQL's own tests, 40 crashes, 63332 results and all data" in done.output
     assert "the same as source-18's" in done.output
 
 
 def test_without_any_it_says_how_to_make_one(builds_place: Workspace) -> None:
     assert builds_place.root.is_dir()
     assert CliRunner().invoke(command, ["list"]).output == (
-        "nothing was built yet: pgdyno build --source debian:18\n"
+        "no builds yet: pgdyno build --source debian:18\n"
     )
 
 
@@ -105,7 +105,7 @@ def test_a_build_is_removed_and_no_other_server(install_build: Callable[[Manifes
     with pytest.raises(UsageError) as caught:
         remove_build("source-18")
     assert str(caught.value) == (
-        'there is no build "source-18"\nDETAIL:  there are: built-00000000000a\n'
+        'build "source-18" does not exist\nDETAIL:  existing builds: built-00000000000a\n'
         "HINT:  pgdyno build list shows them"
     )
     assert remove_build(MANIFEST.name) == prefix
@@ -131,8 +131,8 @@ def test_what_a_package_has_brought_is_listed_and_left_to_dpkg(packaged_builds: 
         with pytest.raises(RefusedError) as caught:
             remove_build(name)
         assert str(caught.value) == (
-            f"built-00000000000a belongs to a package\nDETAIL:  what is in {prefix} is for dpkg to change "
-            "and remove\nHINT:  apt-get remove pgdyno-postgresql-18-00000000000a removes it"
+            f"built-00000000000a belongs to a package\nDETAIL:  {prefix} is managed by dpkg\n"
+            "HINT:  apt-get remove pgdyno-postgresql-18-00000000000a removes it"
         )
     assert (prefix / "bin/postgres").is_file()
 

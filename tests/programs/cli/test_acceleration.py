@@ -51,7 +51,7 @@ def test_what_is_open_says_which_budget_would_decide(capsys: pytest.CaptureFixtu
     print_acceleration(result(), is_json=False)
     said = capsys.readouterr().out
     assert re.search(r"\nIt is not decided\.\n(About|Less)", said)
-    assert " would tell: --budget " in said
+    assert " would decide: --budget " in said
 
 
 @pytest.mark.usefixtures("home")
@@ -131,4 +131,4 @@ def test_odd_values_are_refused_before_anything_is_loaded(
 def test_what_an_owner_allows_concerns_a_running_server(option: str) -> None:
     done = CliRunner().invoke(cli, ["accelerate", "--embedded", *option.split()])
     assert isinstance(done.exception, UsageError)
-    assert str(done.exception).startswith(f"{option} concerns a running server, and none was named")
+    assert str(done.exception).startswith(f"{option} requires a running server, and none was named")

@@ -9,7 +9,7 @@ import pytest
 from tests.golden.synthetic import experiment, plan
 from tests.golden.synthetic_tuning import tuning
 
-from pgdyno.cli.tune import _print, _Spoken
+from pgdyno.cli.tune import _print, _Printer
 from pgdyno.tune.tuner import Tuned
 
 
@@ -19,7 +19,7 @@ def home(own_home: Path) -> Path:
 
 
 def test_what_happens_is_said_on_stderr_in_its_order(capsys: pytest.CaptureFixture[str]) -> None:
-    found, spoken = tuning(), _Spoken()
+    found, spoken = tuning(), _Printer()
     spoken.tried(found.trials[0])
     spoken.left_out(found.removals[0])
     spoken.answered(found)
@@ -32,7 +32,7 @@ def test_what_happens_is_said_on_stderr_in_its_order(capsys: pytest.CaptureFixtu
 def test_the_answer_is_said_again_with_its_proof_and_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     _print(Tuned(tuning(), plan(), experiment()), is_json=False)
     said = capsys.readouterr().out
-    words = ("Search 20261121-090000-tune", "Measured afresh, against", "\nReport: ")
+    words = ("Search 20261121-090000-tune", "New measurement, against", "\nReport: ")
     answer, proof, report = map(said.index, words)
     assert answer < proof < report
 
@@ -49,5 +49,5 @@ def test_without_a_proof_the_answer_is_last(capsys: pytest.CaptureFixture[str]) 
     _print(Tuned(tuning(), plan(), None), is_json=False)
     said = capsys.readouterr().out
     assert "Search 20261121-090000-tune" in said
-    assert "Measured afresh" not in said
+    assert "New measurement" not in said
     assert "Report: " not in said

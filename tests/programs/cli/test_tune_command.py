@@ -14,10 +14,10 @@ from pgdyno.cli.main import cli
 @pytest.mark.parametrize(
     ("arguments", "message", "more"),
     [
-        (["--embedded", "--sampler", "best"], 'there is no sampler "best"', "known are: guided, random"),
-        ([], "no PostgreSQL was named", "add --embedded, --pg-bin DIR, or --dsn"),
-        (["--embedded", "--resume", "20200101-000000-tune"], 'there is no search "20200101-000000-tune"', ""),
-        (["--embedded", "--warm-start", "no.tuning.json"], 'there is no search "no"', "none was made here"),
+        (["--embedded", "--sampler", "best"], 'unknown sampler "best"', "known samplers: guided, random"),
+        ([], "no PostgreSQL was specified", "add --embedded, --pg-bin DIR, or --dsn"),
+        (["--embedded", "--resume", "20200101-000000-tune"], '"20200101-000000-tune" does not exist', ""),
+        (["--embedded", "--warm-start", "no.tuning.json"], 'search "no" does not exist', "no searches exist"),
         (["--embedded", "--workload", "sysbench"], 'no workload "sysbench"', ""),
         (["--embedded", "--budget", "1m"], "a budget of 1\xa0min is too small for a search", "--budget "),
         (["--embedded", "--layers", "kernel"], '"kernel"', ""),
@@ -34,5 +34,5 @@ def test_mistakes_are_named(arguments: list[str], message: str, more: str, own_h
 
 def test_help_says_what_is_never_done() -> None:
     said = " ".join(CliRunner().invoke(cli, ["tune", "--help"]).output.split())
-    assert "Without --dsn no running server is touched." in said
-    assert "No setting that decides about durability is tried." in said
+    assert "Without --dsn, no running server is touched." in said
+    assert "Settings that affect durability are never tried." in said

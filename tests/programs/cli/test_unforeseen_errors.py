@@ -24,7 +24,7 @@ def test_an_error_that_nobody_expected_says_what_to_do_and_where_it_happened() -
     assert error.endswith("zero  (PGD-900)")
     assert detail.startswith("DETAIL:  raised in cli/main.py:")
     assert hint == (
-        "HINT:  this is a mistake in pgdyno: please report it with these lines; pgdyno status shows whether "
-        "something is still changed, and pgdyno revert restores it"
+        "HINT:  this is a bug in pgdyno: please report it with these lines; pgdyno status shows whether "
+        "any change is still in effect, and pgdyno revert undoes it"
     )
     assert "\x1b" not in done.stderr

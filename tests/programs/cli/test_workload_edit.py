@@ -71,7 +71,7 @@ def test_mistakes_are_named_and_kept_for_the_next_time(
     with pytest.raises(UsageError) as caught:
         edit_workload(file)
     assert caught.value.detail == "workload.clients: Input should be greater than or equal to 1"
-    assert caught.value.hint == f'"{file}" is as it was; the same command goes on with "{file}.draft"'
+    assert caught.value.hint == f'"{file}" is unchanged; run the same command to continue with "{file}.draft"'
     assert file.read_text() == WORKLOAD
     use_editor(monkeypatch, tmp_path, 'sed -i s/clients.*/clients\\ =\\ 2/ "$2"')
     assert edit_workload(file)
@@ -82,7 +82,7 @@ def test_an_editor_that_is_missing_or_fails_is_said(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_editor(monkeypatch, tmp_path, "exit 3")
-    with pytest.raises(UsageError, match="ended with status 3"):
+    with pytest.raises(UsageError, match="exited with status 3"):
         edit_workload(file)
     monkeypatch.setenv("EDITOR", "/nowhere/vi")
     with pytest.raises(UsageError, match='could not run the editor "/nowhere/vi"'):
@@ -110,8 +110,8 @@ def test_a_draft_in_a_directory_of_others_is_neither_made_nor_followed(
             (place / "w.toml.draft").symlink_to(victim)
         with pytest.raises(RefusedError) as caught:
             edit_workload(theirs)
-        assert f"{place}, which leads there, belongs to nobody, and you are root" in caught.value.message
-        assert caught.value.hint == "copy the workload to a directory of your own"
+        assert f"{place} on its path belongs to nobody, but you are root" in caught.value.message
+        assert caught.value.hint == "copy the workload to a directory that you own"
     assert victim.read_text() == WORKLOAD
     assert [one.name for one in place.iterdir() if not one.is_symlink()] == ["w.toml"]
 
@@ -124,6 +124,6 @@ def test_a_draft_that_is_a_link_is_not_followed(
     victim.write_text(WORKLOAD)
     make(victim, tmp_path / "w.toml.draft")
     use_editor(monkeypatch, tmp_path, 'echo written > "$2"')
-    with pytest.raises(RefusedError, match=r"w.toml.draft\" is a link, or no file"):
+    with pytest.raises(RefusedError, match=r"w.toml.draft\" is a link, or not a regular file"):
         edit_workload(file)
     assert victim.read_text() == WORKLOAD

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.errors import GeneratorFailedError
-from pgdyno.load._contract import Command
-from pgdyno.load.process import LoadProcess, run_to_end
+from pgdyno.load.process import Command, LoadProcess, run_to_end
 
 
 def stopped(script: str, directory: Path, clean_statuses: tuple[int, ...] = (0,)) -> LoadProcess:
@@ -49,5 +48,5 @@ def test_clients_that_aborted_on_the_way_are_noticed_by_the_exit_status(tmp_path
     load = stopped(f"trap 'echo {said}; exit 2' TERM; echo ready; while :; do sleep 0.01; done", tmp_path)
     with pytest.raises(GeneratorFailedError) as caught:
         load.require_clean_end()
-    assert caught.value.message == "sh did not end cleanly: its status is 2"
+    assert caught.value.message == "sh did not end cleanly: its exit status is 2"
     assert said in (caught.value.detail or "")

@@ -14,8 +14,8 @@ import pytest
 
 from pgdyno.base.errors import GeneratorFailedError
 from pgdyno.load.driver_process import DriverProcess
-from pgdyno.load.step_run import run_step
 from pgdyno.load.step_results import from_the_first, interval_record, role_record
+from pgdyno.load.step_run import run_step
 from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
 from pgdyno.model.experiments.workload import Step
 
@@ -101,16 +101,16 @@ def test_a_driver_that_falls_silent_fails_after_the_steps_duration_and_patience(
     with program(tmp_path, lines(interval(0.25, 0.25, SUMMARY))) as driver:
         with pytest.raises(GeneratorFailedError) as caught:
             run_step(driver, "{}", replace(STEP, patience_s=0.5))
-        assert caught.value.message == "pgdyno-driver failed: it said nothing for 1 s"
+        assert caught.value.message == "pgdyno-driver failed: it sent nothing for 1 s"
 
 
 @pytest.mark.parametrize(
     ("running", "said"),
     [
-        ([interval(0.25, 0.25, SUMMARY)] * 300, "it tells of more intervals than there can have been"),
-        ([{"event": "interval", "t_s": 1.0}], "its results are none of its kind"),
-        ([{"event": "run-ended", "chores_s": "1"}], "its results are none of its kind"),
-        ([{"event": "slice"}], 'it said "slice" instead of "interval"'),
+        ([interval(0.25, 0.25, SUMMARY)] * 300, "it reports more intervals than the elapsed time allows"),
+        ([{"event": "interval", "t_s": 1.0}], "it reports invalid results"),
+        ([{"event": "run-ended", "chores_s": "1"}], "it reports invalid results"),
+        ([{"event": "slice"}], 'it sent "slice" instead of "interval"'),
     ],
 )
 def test_what_no_step_can_tell_is_refused(tmp_path: Path, running: list[dict[str, Any]], said: str) -> None:

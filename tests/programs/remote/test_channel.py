@@ -37,20 +37,20 @@ def test_lines_go_there_and_come_back() -> None:
 
 def test_an_end_is_told_with_status_and_last_words() -> None:
     error = failure("echo 'Host key verification failed.' >&2; exit 255")
-    assert (error.message, error.detail) == ("ssh ended with status 255", "Host key verification failed.")
+    assert (error.message, error.detail) == ("ssh exited with status 255", "Host key verification failed.")
 
 
 def test_output_that_ends_before_its_program_is_an_end() -> None:
-    assert failure("exec >&-; exec sleep 60").message == "ssh does not end"
+    assert failure("exec >&-; exec sleep 60").message == "ssh does not exit"
 
 
 def test_silence_is_given_up() -> None:
-    assert failure("exec sleep 60", 0.2).message == "it does not answer in time"
+    assert failure("exec sleep 60", 0.2).message == "it does not respond in time"
 
 
 def test_a_line_without_an_end_is_given_up() -> None:
     assert failure("exec cat /dev/zero").message == (
-        "it answers with a line of more than 256\N{NO-BREAK SPACE}kB"
+        "its answer has a line of more than 256\N{NO-BREAK SPACE}kB"
     )
 
 
@@ -60,7 +60,7 @@ def test_of_words_without_an_end_the_last_are_kept() -> None:
         channel.ends_s = time.monotonic() + 120
         assert channel.line() == b"ready"
         error = unread(channel, 0.5)
-    assert error.message == "it does not answer in time"
+    assert error.message == "it does not respond in time"
     assert 0 < len(error.detail or "") <= 8192
 
 
@@ -69,7 +69,7 @@ def test_what_has_ended_takes_nothing_more() -> None:
         channel.ends_s = time.monotonic() + 120
         unread(channel, 120)
         channel.send(b"more\n")
-        assert unread(channel, 120).message == "ssh ended with status 0"
+        assert unread(channel, 120).message == "ssh exited with status 0"
 
 
 def test_programs_that_it_started_end_with_it(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_programs_that_it_started_end_with_it(tmp_path: Path) -> None:
 
 def test_a_machine_without_ssh_is_told() -> None:
     with (
-        pytest.raises(RemoteHostError, match='there is no program "no-such-ssh"'),
+        pytest.raises(RemoteHostError, match='program "no-such-ssh" not found'),
         opened_channel(["no-such-ssh"], os.environ),
     ):
         pass

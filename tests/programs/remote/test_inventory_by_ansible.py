@@ -100,7 +100,7 @@ def test_an_encrypted_value_is_named(tmp_path: Path) -> None:
     (tmp_path / "group_vars" / "server.yml").write_text(f"ansible_user: {encrypted}")
     with pytest.raises(HostsFileError) as caught:
         read(tmp_path, "lab.yml", text)
-    assert '"db1": ansible_user: a plain text is wanted' in (caught.value.detail or "")
+    assert '"db1": ansible_user: must be plain text' in (caught.value.detail or "")
 
 
 @pytest.mark.parametrize(("name", "text"), [("lab.ini", "[server]\ndb1 10.0.0.1\n"), ("lab.yml", "a: {\n")])

@@ -80,7 +80,7 @@ def test_a_driver_that_is_damaged_on_the_way_is_not_run(tmp_path: Path) -> None:
     sent = sending(tmp_path, SAYS_ITS_VERSION + OBEDIENT)
     damaged = sent.first[:-1] + bytes([sent.first[-1] ^ 1])
     error = failure(tmp_path, replace(sent, first=damaged))
-    assert error.detail == "pgdyno-driver did not arrive as it was sent: its checksum differs"
+    assert error.detail == "pgdyno-driver was corrupted on the way: its checksum differs"
 
 
 def test_a_login_may_say_something_first(tmp_path: Path) -> None:

@@ -132,21 +132,21 @@ def test_what_is_no_event_is_told(tmp_path: Path) -> None:
     error = failure(
         tmp_path, sending(tmp_path, SAYS_ITS_VERSION + "read job; echo 'hello [you]'; read stop\n")
     )
-    assert error.message == "pgdyno-driver on client1 failed: it said 'hello [you]\\n', which is no event"
-    assert error.hint == "pgdyno cell check looks at client1 and at the network between"
+    assert error.message == "pgdyno-driver on client1 failed: it sent 'hello [you]\\n', which is not an event"
+    assert error.hint == "pgdyno cell check checks client1 and the network between"
 
 
 @pytest.mark.parametrize(
     ("says", "said"),
     [
-        (r"""printf '{"event": "\377"}\n'""", r"""it said '{"event": "\ufffd"}\n', which is no event"""),
+        (r"""printf '{"event": "\377"}\n'""", r"""it sent '{"event": "\ufffd"}\n', which is not an event"""),
         (
             "head -c 100000 /dev/zero | tr '\\0' '['; echo",
-            f"it said '{80 * '['}', which is no event",
+            f"it sent '{80 * '['}', which is not an event",
         ),
-        ("""echo '{"event": "error"}'""", "it reports an error without words"),
-        ("yes x | tr -d '\\n'", "it said a line of more than 1\N{NO-BREAK SPACE}MB"),
-        ("""yes '{"event": "slice"}'""", 'it said "slice" instead of "ready"'),
+        ("""echo '{"event": "error"}'""", "it reports an error without a message"),
+        ("yes x | tr -d '\\n'", "it sent a line of more than 1\N{NO-BREAK SPACE}MB"),
+        ("""yes '{"event": "slice"}'""", 'it sent "slice" instead of "ready"'),
     ],
 )
 def test_what_no_driver_says_is_told(tmp_path: Path, says: str, said: str) -> None:
@@ -194,8 +194,8 @@ def test_a_host_issues_one_load_at_a_time(tmp_path: Path) -> None:
     with closing(driver(tmp_path, sent)) as first:
         first.start("{}")
         assert failure(tmp_path, impatient).detail == (
-            "another pgdyno issues load from this host, or a run that was cut off, which ends by itself: "
-            "twice its load's time and 15\N{NO-BREAK SPACE}minutes after it began"
+            "another pgdyno issues load from this host, or a disconnected run, which ends by itself: "
+            "twice its load's time and 15\N{NO-BREAK SPACE}minutes after its start"
         )
         first.stop()
     with closing(driver(tmp_path, impatient)) as second:

@@ -80,7 +80,7 @@ def test_the_pgdyno_of_a_login_is_found_by_its_path(tmp_path: Path, monkeypatch:
     program.write_text("#!/bin/sh\necho 'Python is too old'\n")
     program.chmod(0o755)
     assert _runner_program.pgdyno(None) == {
-        "program": str(program), "version": "", "trouble": "says: Python is too old"
+        "program": str(program), "version": "", "trouble": "prints: Python is too old"
     }  # fmt: skip
 
 
@@ -94,8 +94,8 @@ def test_a_load_host_is_not_asked_for_programs() -> None:
     [
         ("no program", "cannot be run: Exec format error"),
         ("#!/bin/sh\necho 'no such library'; exit 127", "fails: no such library"),
-        ("#!/bin/sh\nexit 1", "fails: it says nothing"),
-        ("#!/bin/sh\nexec sleep 60", "does not answer within 0.2\N{NO-BREAK SPACE}s"),
+        ("#!/bin/sh\nexit 1", "fails: no output"),
+        ("#!/bin/sh\nexec sleep 60", "does not respond within 0.2\N{NO-BREAK SPACE}s"),
     ],
 )  # fmt: skip
 def test_a_program_that_is_broken_is_told(
@@ -129,7 +129,7 @@ def test_it_runs_the_program_of_wake_ups() -> None:
 
 def test_one_cpu_wakes_no_other() -> None:
     (found,) = answers({"do": "wake_up", "program": "", "cpus": [min(os.sched_getaffinity(0))]})
-    assert found == {"error": "there is one CPU, so that nothing wakes another"}
+    assert found == {"error": "there is only one CPU, so nothing wakes another CPU"}
 
 
 def test_a_question_that_fails_is_answered_and_the_next_one_too() -> None:
@@ -265,12 +265,12 @@ def test_as_root_a_program_that_several_can_exchange_is_not_run(reachable: Path)
     os.chown(program, 65534, 65534)
     os.chown(program.parent, 65533, 65533)
     said = {"program": str(program), "version": ""}
-    reason = "cannot be run: users [65533, 65534] can exchange it, and you are root"
+    reason = "cannot be run: you are root, and users [65533, 65534] can replace it"
     assert _runner_program.pgdyno(str(program)) == {**said, "trouble": reason}
     for place in (program, program.parent):
         os.chown(place, 0, 0)
     program.parent.chmod(0o777)
-    reason = f"cannot be run: a group, or everybody, can change {program.parent}, and you are root"
+    reason = f"cannot be run: you are root, and {program.parent} is writable by a group or by all users"
     assert _runner_program.pgdyno(str(program)) == {**said, "trouble": reason}
     program.parent.chmod(0o1777)
     assert _runner_program.pgdyno(str(program)) == {**said, "version": "1.2", "trouble": ""}
@@ -291,5 +291,5 @@ def test_a_program_that_says_much_is_ended(reachable: Path) -> None:
     program = reachable / "pgdyno"
     program.write_text("#!/bin/sh\nexec yes\n")
     program.chmod(0o755)
-    reason = "cannot be run: it says more than 100000 bytes"
+    reason = "cannot be run: it prints more than 100000 bytes"
     assert _runner_program.pgdyno(str(program)) == {"program": str(program), "version": "", "trouble": reason}

@@ -113,7 +113,9 @@ def test_its_own_words_are_told_when_it_ends(tmp_path: Path) -> None:
         reader.join(120)
         assert not reader.is_alive()
         assert not process.is_gone  # it has said why: its host is not lost
-    assert caught.value.message == "sysbench on client1 ended with status 1 before it was stopped (server: b)"
+    assert caught.value.message == (
+        "sysbench on client1 exited with status 1 before it was stopped (server: b)"
+    )
     assert caught.value.detail == "FATAL: no such table"
 
 
@@ -124,7 +126,9 @@ def test_the_signal_that_ends_it_is_told(tmp_path: Path) -> None:
         process.send({"do": "turns", "order": [1], "pids": [], "slice_s": 0.1, "head_s": 0, "delay_s": 0})
         with pytest.raises(GeneratorFailedError) as caught:
             process.receive(120)
-    assert caught.value.message == "sysbench on client1 ended by signal 9 before it was stopped (server: a)"
+    assert caught.value.message == (
+        "sysbench on client1 was killed by signal 9 before it was stopped (server: a)"
+    )
 
 
 def test_a_host_without_it_says_so(tmp_path: Path) -> None:
@@ -193,5 +197,5 @@ def test_one_that_does_not_run_is_not_taken_for_its_version(
 def test_other_words_of_a_host_are_no_version(
     said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(RemoteHostError, match="sysbench says other things there than its version"):
+    with pytest.raises(RemoteHostError, match="sysbench prints something other than its version there"):
         version_said(tmp_path, f'echo "{said}"', monkeypatch)

@@ -10,7 +10,7 @@ import pytest
 
 from pgdyno import __version__
 from pgdyno.model.cells.cell import TypedAt
-from pgdyno.remote.carried_command import CarriedCommand
+from pgdyno.remote.forwarded_command import CarriedCommand
 from pgdyno.remote.pgdyno_command import start_pgdyno
 
 PLANTED = "raise SystemExit('code of the working directory runs')\n"

@@ -28,7 +28,7 @@ def test_members_are_packed_by_deflate(bundle: Path, method: int) -> None:
     with zipfile.ZipFile(bundle, "a") as archive:
         archive.writestr("pgdyno-x/more.txt", b"more", compress_type=method)
     assert check_bundle(bundle).problems[0] == (
-        f"more.txt cannot be unpacked: it is packed by method {method}, not by deflate"
+        f"more.txt cannot be unpacked: it is compressed by method {method}, not by deflate"
     )
 
 
@@ -46,22 +46,22 @@ def test_directories_are_no_files_and_hide_none(bundle: Path) -> None:
         archive.writestr("pgdyno-x/../../etc/", b"")
         archive.writestr("other/", b"")
     assert check_bundle(bundle).problems == (
-        "its files lie in 2 directories: other, pgdyno-x",
-        '"pgdyno-x/run.sh/" is a directory, and has 7 bytes',
+        "its files are in 2 directories: other, pgdyno-x",
+        '"pgdyno-x/run.sh/" is a directory, but has 7 bytes',
         '"pgdyno-x/../../etc/" points outside of the bundle',
     )
 
 
 def test_second_directory_is_named(bundle: Path) -> None:
     found = repacked(bundle, {"x": b""}, top="other")
-    assert found.problems[0] == "its files lie in 2 directories: other, pgdyno-x"
+    assert found.problems[0] == "its files are in 2 directories: other, pgdyno-x"
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_member_that_is_there_twice_is_named(bundle: Path) -> None:
     with zipfile.ZipFile(bundle, "a") as archive:
         archive.writestr("pgdyno-x/report.html", b"<p>other</p>")
-    assert '"pgdyno-x/report.html" is there twice' in check_bundle(bundle).problems
+    assert '"pgdyno-x/report.html" occurs twice' in check_bundle(bundle).problems
 
 
 def test_archive_made_to_fill_memory_is_not_unpacked(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_file_that_is_no_bundle_says_who_writes_bundles(tmp_path: Path) -> None:
         checked(tmp_path / "b.zip", b"not a zip file")
     assert str(caught.value) == (
         f'"{tmp_path}/b.zip" is not a bundle\n'
-        "DETAIL:  it is no readable zip file: File is not a zip file\n"
+        "DETAIL:  it is not a readable zip file: File is not a zip file\n"
         "HINT:  bundles are written by: pgdyno bundle export EXPERIMENT"
     )
 
@@ -88,9 +88,9 @@ def test_bundle_that_was_cut_off_is_named_as_such(bundle: Path, tmp_path: Path, 
     with pytest.raises(StorageError) as caught:
         checked(tmp_path / "b.zip", whole[: max(4, int(len(whole) * share))])
     assert str(caught.value) == (
-        f'"{tmp_path}/b.zip" is not a whole bundle\n'
-        "DETAIL:  it begins as one and does not end as one: File is not a zip file\n"
-        "HINT:  get it again: it was cut off, or its end was changed"
+        f'"{tmp_path}/b.zip" is an incomplete bundle\n'
+        "DETAIL:  it begins like a bundle, but its end is missing or damaged: File is not a zip file\n"
+        "HINT:  get it again: it was truncated, or its end was changed"
     )
 
 

@@ -147,7 +147,7 @@ def test_with_signers_named_others_do_not_count(bundle: Path, key: Key, tmp_path
     other = new_key(tmp_path / "other")
     allowed = signers(tmp_path, f"bob@example.org {other.public}")
     assert check_bundle(bundle, allowed).problems == (
-        f'it was signed with {key.name}, which is of none of the signers in "{allowed}"',
+        f'it was signed with {key.name}, which belongs to none of the signers in "{allowed}"',
     )
     unsigned = with_members(bundle, {SIGNATURE: None})
     assert check_bundle(unsigned).problems == ()
@@ -158,7 +158,7 @@ def test_a_key_that_may_not_sign_bundles_does_not_count(bundle: Path, key: Key, 
     allowed = signers(tmp_path, f'ann@example.org namespaces="git" {key.public}')
     (problem,) = check_bundle(bundle, allowed).problems
     assert problem.startswith(
-        f"it was signed with {key.name} of ann@example.org, which does not count: Could not verify signature"
+        f"it was signed with {key.name} of ann@example.org, which is not valid: Could not verify signature"
     )
 
 
@@ -196,9 +196,9 @@ def test_the_commands_sign_and_verify(
     main(["bundle", "verify", str(path)])
     main(["bundle", "verify", str(path), "--signers", str(signers(tmp_path, f"ann {key.public}"))])
     assert capsys.readouterr().out == (
-        f"{path}: every checksum and the schema are right\n"
-        f"{path}: signed by a key whose owner is not known (see --signers), {key.name}\n"
-        f"{path}: every checksum and the schema are right\n"
+        f"{path}: all checksums and the schema are correct\n"
+        f"{path}: signed by a key with unknown owner (see --signers), {key.name}\n"
+        f"{path}: all checksums and the schema are correct\n"
         f"{path}: signed by ann, {key.name}\n"
     )
     with zipfile.ZipFile(path) as archive:

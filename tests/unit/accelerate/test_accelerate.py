@@ -76,6 +76,6 @@ def test_the_whole_plan_pays_only_if_what_is_applied_of_it_does() -> None:
     found = decide_plan(alone, PLAN, terms)
     assert found.state is PlanState.UNDECIDED
     assert found.sentence.startswith(
-        "It is not decided whether the plan pays: the plan without plan_cache_mode is not shown to."
+        "Undecided whether the plan pays: the plan without plan_cache_mode is not shown to pay."
     )
     assert decide_plan(alone, PLAN, Terms()).pays  # of experiments of before, in which each was for itself

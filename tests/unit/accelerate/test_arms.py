@@ -102,7 +102,7 @@ def test_many_levers_are_seven_parts_and_the_profile_says_which_stay_apart() -> 
     others = next(one for one in found.variants if one.name == "only-others")
     assert others.settings.keys() == {"setting_4", "setting_5", "setting_6"}
     assert found.notes == (
-        '"others" holds the changes that could bring least by the profile: setting_4, setting_5, setting_6',
+        '"others" holds the changes with the least potential by the profile: setting_4, setting_5, setting_6',
     )
 
 
@@ -123,7 +123,7 @@ def test_more_servers_than_fit_have_smaller_buffers_which_is_said() -> None:
     }
     assert found.notes[0] == (
         f"shared_buffers were {smaller.removesuffix('MB')} MB instead of the plan's 6016 MB, so that 7 "
-        "servers fit into memory beside each other; the data, 615 MB, fits into either"
+        "servers fit into memory together; the data, 615 MB, fits into either"
     )
 
 
@@ -133,8 +133,7 @@ def test_two_servers_are_measured_where_three_do_not_fit() -> None:
     assert found.variants[1].gucs["shared_buffers"] == "6016MB"
     (note,) = found.notes
     assert note == (
-        "the plan without plan_cache_mode was not measured: three servers do not fit into memory beside "
-        "each other"
+        "the plan without plan_cache_mode was not measured: three servers do not fit into memory together"
     )
 
 
@@ -155,4 +154,4 @@ def test_the_plan_as_applied_is_not_measured_twice_under_two_names() -> None:
 def test_a_plan_of_one_part_is_said_not_to_be_taken_apart() -> None:
     found = arms(BUFFERS, GENERIC, attribute=Attribute.LAYERS)
     assert names(found) == ["default", "without-plan_cache_mode", "plan"]
-    assert found.notes == ("nothing was taken apart: all changes belong to application",)
+    assert found.notes == ("the plan was not split into parts: all changes belong to application",)

@@ -24,7 +24,7 @@ def done(state: PlanState) -> Acceleration:
 def test_no_other_state_than_pays_is_applied(state: PlanState) -> None:
     reason = _reason_not_to_apply(done(state), ALL)
     hint = "; --tail watch tries it on the server" if state is PlanState.TAIL_UNKNOWN else ""
-    assert reason == f'it is applied only if it pays, and the answer is "{state.value}"{hint}'
+    assert reason == f'it is applied only if it pays, and the decision is "{state.value}"{hint}'
 
 
 @pytest.mark.parametrize("state", [state for state in PlanState if state is not PlanState.PAYS])
@@ -37,7 +37,7 @@ def test_where_it_may_be_watched_an_unknown_tail_is_tried_as_well(state: PlanSta
     ("allowed", "why"),
     [
         (Permissions(restart=True, watch=Pace()), "it is faster on sysbench-read-only and"),
-        (Permissions(any_workload=True, watch=Pace()), "it takes one restart, which was not allowed"),
+        (Permissions(any_workload=True, watch=Pace()), "it needs a restart, which was not allowed"),
     ],
 )
 def test_a_watch_replaces_no_other_permission(allowed: Permissions, why: str) -> None:
@@ -53,7 +53,7 @@ def test_a_plan_that_pays_is_applied_where_everything_is_allowed() -> None:
 def test_a_bundled_workload_is_no_proof_for_somebodys_own() -> None:
     reason = _reason_not_to_apply(done(PlanState.PAYS), replace(ALL, any_workload=False))
     assert reason == (
-        "it pays on sysbench-read-only and sysbench-read-write, which is not this server's own work; "
+        "it pays on sysbench-read-only and sysbench-read-write, which is not this server's own workload; "
         "add --yes, or run pgdyno apply"
     )
 
@@ -61,8 +61,8 @@ def test_a_bundled_workload_is_no_proof_for_somebodys_own() -> None:
 @pytest.mark.parametrize(
     ("likeness", "how"),
     [
-        (0.94, "a replay of captured work (likeness 0.94)"),
-        (0.4, "something like a replay of captured work (likeness 0.40)"),
+        (0.94, "a replay of the captured workload (likeness 0.94)"),
+        (0.4, "an approximate replay of the captured workload (likeness 0.40)"),
     ],
 )
 def test_a_captured_workload_is_as_good_a_proof_as_it_is_like_its_original(likeness: float, how: str) -> None:
@@ -78,4 +78,4 @@ def test_a_captured_workload_is_as_good_a_proof_as_it_is_like_its_original(liken
 def test_a_restart_has_to_be_allowed() -> None:
     reason = _reason_not_to_apply(done(PlanState.PAYS), replace(ALL, restart=False))
     assert reason is not None
-    assert reason.startswith("it takes one restart, which was not allowed")
+    assert reason.startswith("it needs a restart, which was not allowed")

@@ -39,10 +39,10 @@ def test_a_restart_says_how_long_the_server_is_away() -> None:
     # 4 GiB at 200 MB/s are 21.5 s, and 5 s to stop and start.
     server = server_of(changes={"shared_buffers": "4GB"})
     assert before_applying(RESTART, server)[0] == (
-        "Applying the plan takes one restart: about 5 s without the server, and up to 26 s if all of its "
-        "shared_buffers (4\xa0GB) have to be written first. Both are estimates."
+        "Applying the plan takes one restart: about 5 s of downtime, up to 26 s if all of its "
+        "shared_buffers (4\xa0GB) must be written first. Both are estimates."
     )
-    assert before_applying(RELOAD, server)[0] == "Applying the plan takes a reload and no restart."
+    assert before_applying(RELOAD, server)[0] == "Applying the plan takes a reload, no restart."
 
 
 @pytest.mark.parametrize(
@@ -51,15 +51,21 @@ def test_a_restart_says_how_long_the_server_is_away() -> None:
         (server_of(), "It has no standbys."),
         (
             with_standbys("a"),
-            "It has 1 standby, which the plan does not reach: given the same settings, it takes as much.",
+            (
+                "It has 1 standby, which the plan does not change: with the same settings, it needs as much "
+                "memory."
+            ),
         ),
         (
             with_standbys("a", "b"),
-            "It has 2 standbys, which the plan does not reach: given the same settings, each takes as much.",
+            (
+                "It has 2 standbys, which the plan does not change: with the same settings, each needs as "
+                "much memory."
+            ),
         ),
         (
             replace(server_of(), standbys=unknown("hidden from this role", "pg_stat_replication")),
-            "Whether it has standbys is not known: hidden from this role.",
+            "It is unknown whether it has standbys: hidden from this role.",
         ),
     ],
 )
@@ -69,7 +75,7 @@ def test_memory_is_said_for_the_server_and_its_standbys(server: Server, said: st
         before_applying(plan(), server)[1] == f"Memory: at worst 6.9\xa0GB of 10\xa0GB on this server. {said}"
     )
     assert before_applying(RELOAD, server)[1].startswith(
-        "Memory: the limit is not known, so nothing is proven"
+        "Memory: the limit is unknown, so the plan is not proven to fit"
     )
 
 
@@ -85,7 +91,7 @@ def test_who_manages_the_configuration_is_named_instead() -> None:
     (said,) = before_applying(RELOAD, server)[2:]
     assert said == (
         'Patroni manages this configuration (a client calls itself "Patroni"): nothing is applied, and the '
-        "plan is written down for it (patronictl edit-config)."
+        "plan is printed in its format (patronictl edit-config)."
     )
 
 
@@ -127,7 +133,7 @@ def test_a_managed_server_gets_the_plan_in_writing_and_no_change(tmp_path: Path)
     found = conclude(attached(server), PAYING, access, Remembered(), allowed, pytest.fail)
     assert found.applied is None
     assert found.not_applied == (
-        "Patroni manages the configuration of this server; the plan is below, as it takes it"
+        "Patroni manages the configuration of this server; the plan is below, in its format"
     )
     assert "work_mem" in found.handed_over
     assert manager_of(server) is PATRONI

@@ -45,11 +45,11 @@ def test_what_is_open_says_which_budget_would_tell() -> None:
     box = decision_box(judged(Terms(0.19, 0.05, 0.30)))
     assert box is not None
     assert (box.state, box.symbol) == ("undecided", "?")
-    assert " more minutes would tell: --budget " in box.more
+    assert " more minutes would decide: --budget " in box.more
 
 
 @pytest.mark.parametrize(
-    ("rounds", "said"), [(1, "Less than a minute more would tell: "), (60, " more minutes would tell: ")]
+    ("rounds", "said"), [(1, "Less than a minute more would decide: "), (60, " more minutes would decide: ")]
 )
 def test_nobody_is_told_to_wait_for_no_time(rounds: int, said: str) -> None:
     # The rounds of the made-up experiment are 32 s apart, as its blocks' own clock says.

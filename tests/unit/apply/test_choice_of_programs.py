@@ -49,11 +49,11 @@ def test_the_directory_belongs_to_the_servers_owner_or_to_root(place: Path, file
     os.chown(choice.parent, OTHER, OTHER)
     with pytest.raises(RefusedError) as caught:
         require_owners(choice, files)
-    assert caught.value.message == f"{choice} is not this server's to change"
+    assert caught.value.message == f"{choice} does not belong to this server"
     assert caught.value.detail == (
-        f"{choice.parent} belongs to user {OTHER}, and {place}/data to user {OWNER}"
+        f"{choice.parent} belongs to user {OTHER}, but {place}/data belongs to user {OWNER}"
     )
-    with pytest.raises(RefusedError, match="cannot be looked at"):
+    with pytest.raises(RefusedError, match="could not read"):
         require_owners(place / "nosuch/link", files)
 
 
@@ -73,7 +73,7 @@ def test_a_configuration_of_another_cluster_is_refused(
     configuration.write_text(f"{text}\n")
     with pytest.raises(RefusedError) as caught:
         require_own_configuration(configuration, files)
-    assert caught.value.detail == f"its data_directory is {named}, and the server's is {files.path}"
+    assert caught.value.detail == f"its data_directory is {named}, but the server's is {files.path}"
 
 
 @pytest.mark.root

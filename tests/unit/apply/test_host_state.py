@@ -109,7 +109,7 @@ def test_a_file_that_is_not_there_is_seen_beforehand(state: HostState) -> None:
     with pytest.raises(SettingError) as caught:
         state.check({"/proc/sys/vm/nonesuch": "1"})
     assert str(caught.value) == (
-        'this kernel has no "vm.nonesuch"\nDETAIL:  there is no file /proc/sys/vm/nonesuch'
+        'this kernel has no "vm.nonesuch"\nDETAIL:  /proc/sys/vm/nonesuch does not exist'
     )
 
 
@@ -117,10 +117,10 @@ def test_what_somebody_else_has_changed_meanwhile_is_left_to_them(root: Path, st
     with pytest.raises(StillChangedError) as caught, state.holding(WANTED):
         put(root, SWAPPINESS, "1")
     assert str(caught.value) == (
-        "the machine was changed by others while it was measured\n"
+        "someone else changed the machine while it was measured\n"
         "DETAIL:  vm.swappiness is 1, requested was 10\n"
         "HINT:  pgdyno revert --host-only --drifted=overwrite restores the original values, "
-        "--drifted=keep leaves the present ones"
+        "--drifted=keep keeps the present ones"
     )
     assert shown(root) == ["1", "1"]
 
@@ -132,7 +132,7 @@ def test_what_does_not_come_back_is_said_with_the_line_that_mends_it(
         let_kernel(monkeypatch, lambda _root, path, value: "0" if path == AUTOGROUP else value)
     assert str(caught.value) == (
         "kernel.sched_autogroup_enabled could not be restored; something is still changed\n"
-        "DETAIL:  found was 1, the kernel shows 0\n"
+        "DETAIL:  the original value was 1, the kernel shows 0\n"
         "HINT:  pgdyno revert --host-only; "
         "by hand, as root: echo 1 > /proc/sys/kernel/sched_autogroup_enabled"
     )
@@ -194,12 +194,12 @@ def test_a_journal_that_somebody_holds_or_has_damaged_is_not_written_to(
     root: Path, state: HostState, journal: Path
 ) -> None:
     with open_journal(journal):
-        assert refused(state, LockHeldError).startswith("another pgdyno is changing something on this host")
+        assert refused(state, LockHeldError).startswith("another pgdyno process is making changes on this ")
         with pytest.raises(LockHeldError):
             state.check(WANTED)
     (journal / JOURNAL_FILE).write_text("half a line\n")
     assert refused(state, StorageError) == (
-        "the journal is damaged, so that nothing is added to it\n"
+        "the journal is damaged, so no changes can be recorded in it\n"
         "DETAIL:  line 1 of the journal cannot be read\n"
         "HINT:  pgdyno revert --host-only --all restores the readable entries; then move the journal away"
     )
@@ -277,7 +277,7 @@ def test_a_value_that_the_kernel_makes_another_of_is_seen_before_the_first_turn(
 def test_a_pool_is_a_number_of_pages(state: HostState) -> None:
     with pytest.raises(SettingError) as caught, state.holding({POOL: "many"}):
         pytest.fail("the trial began")
-    assert str(caught.value) == f'"many" is no number of huge pages\nDETAIL:  asked for {POOL}'
+    assert str(caught.value) == f'"many" is not a number of huge pages\nDETAIL:  requested for {POOL}'
 
 
 def test_what_the_kernel_keeps_free_for_huge_pages_comes_back_whichever_turn_was_the_last(
@@ -307,6 +307,6 @@ def test_a_trial_does_not_write_behind_who_sets_the_same_by_himself(root: Path, 
     with pytest.raises(OwnershipError) as caught:
         state.check(WANTED)
     assert caught.value.message == (
-        "TuneD is active with profile postgresql, and would set its own values again"
+        "TuneD is active with profile postgresql, and would restore its own values"
     )
     assert caught.value.detail == "requested: vm.swappiness, kernel.sched_autogroup_enabled"

@@ -41,7 +41,7 @@ def test_a_dry_run_shows_statements_and_restarts() -> None:
         None, "host=/run port=5432", (), ("ALTER SYSTEM SET jit = 'off';",), restarts=0, is_dry_run=True
     )
     assert apply_text(result) == (
-        "Would run 1 statement on host=/run port=5432; takes no restart\n"
+        "Would run 1 statement on host=/run port=5432; needs no restart\n"
         "\n"
         "    ALTER SYSTEM SET jit = 'off';\n"
     )
@@ -66,7 +66,7 @@ def test_nothing_to_revert_may_be_in_another_journal() -> None:
     )
     assert revert_text(result) == (
         "Nothing to revert on host=/run.\n"
-        "another journal: /var/lib/pgdyno/journal (it may hold changes; it is closed to this user)\n"
+        "another journal: /var/lib/pgdyno/journal (it may contain changes; this user cannot read it)\n"
     )
 
 
@@ -85,17 +85,17 @@ def test_revert_shows_what_is_back_what_was_left_alone_and_what_waits() -> None:
         "\n"
         "    jit  off → on\n"
         "\n"
-        "Left alone: work_mem: it was set to 5MB after it was changed to 8MB\n"
+        "Left alone: work_mem: someone else set it to 5MB after pgdyno changed it to 8MB\n"
         "    pgdyno revert --drifted=overwrite restores the original values,\n"
-        "    --drifted=keep leaves the present ones\n"
+        "    --drifted=keep keeps the present ones\n"
         "\n"
-        "Left alone: fillfactor: it was removed by others after it was changed to 9\n"
+        "Left alone: fillfactor: someone else removed it after pgdyno changed it to 9\n"
         "    pgdyno revert --drifted=overwrite restores the original values,\n"
-        "    --drifted=keep leaves the present ones\n"
+        "    --drifted=keep keeps the present ones\n"
         "\n"
         "Waiting for a restart: shared_buffers\n"
         "    the files are restored; "
-        "pgdyno revert --allow-restart --restart-command '…' brings them into force\n"
+        "pgdyno revert --allow-restart --restart-command '…' puts them into effect\n"
     )
 
 
@@ -103,8 +103,8 @@ def test_a_group_of_tasks_that_may_be_somebody_elses_is_removed_by_hand() -> Non
     drift = Drift("/sys/fs/resctrl/pgdyno/schemata", None, "L3:0=ff for /srv/pg", "L3:0=fffff")
     text = revert_text(RevertResult("db1", outcomes=(BUFFERS,), statements=(), drifted=(drift,)))
     assert (
-        "it was set to L3:0=fffff after it was changed to L3:0=ff for /srv/pg\n"
-        "    others may have made it, or an interrupted apply: if nobody needs it, as root,\n"
+        "someone else set it to L3:0=fffff after pgdyno changed it to L3:0=ff for /srv/pg\n"
+        "    it was made by another program or an interrupted apply; if no program needs it, as root,\n"
         "    rmdir /sys/fs/resctrl/pgdyno, then pgdyno revert\n"
     ) in text
 
@@ -112,12 +112,10 @@ def test_a_group_of_tasks_that_may_be_somebody_elses_is_removed_by_hand() -> Non
 def test_revert_says_what_was_gone_by_itself() -> None:
     gone = Outcome(
         "/proc/sys/vm/swappiness", "swappiness", "60", "60", "10", "30", ReceiptState.REVERTED,
-        note="gone by itself: the machine was restarted since",
+        note="discarded by a restart of the machine",
     )  # fmt: skip
     assert revert_text(RevertResult("db1", outcomes=(gone,), statements=())) == (
-        "1 change undone on db1\n"
-        "\n"
-        "    vm.swappiness  10 → 30  gone by itself: the machine was restarted since\n"
+        "1 change undone on db1\n\n    vm.swappiness  10 → 30  discarded by a restart of the machine\n"
     )
 
 
@@ -127,7 +125,7 @@ def test_a_damaged_journal_is_never_complete() -> None:
     assert revert_text(result) == (
         "Nothing to revert on host=/run.\n"
         "\n"
-        "The journal is damaged; the contents of these lines are not known:\n"
+        "The journal is damaged; the contents of these lines are unknown:\n"
         "    line 2 of the journal cannot be read\n"
     )
 
@@ -161,5 +159,5 @@ def test_status_shows_every_apply_with_what_became_of_it() -> None:
         "journal: /var/lib/pgdyno/journal\n"
         "another journal: /home/ann/j (1 change applied)\n"
         "    undo: runuser -u ann -- pgdyno revert\n"
-        "another journal: /home/bob/j (it may hold changes; it is closed to this user)\n"
+        "another journal: /home/bob/j (it may contain changes; this user cannot read it)\n"
     )

@@ -38,7 +38,7 @@ def test_every_lever_that_writes_stands_back_for_tuned() -> None:
     assert plan.host_changes == ()
     reasons = {one.lever: one.reason for one in plan.skipped}
     assert reasons["swappiness"] == (
-        "not available: TuneD is active with profile balanced, and would set its own values again: "
+        "not available: TuneD is active with profile balanced, and would restore its own values: "
         "pgdyno advise --format tuned"
     )
 
@@ -66,7 +66,7 @@ def test_a_file_for_tuned_is_written_as_if_it_were_not_there() -> None:
 @pytest.mark.parametrize("name", ["text", "json"])
 def test_a_plan_as_apply_would_carry_it_out_says_who_is_in_the_way(name: str) -> None:
     text = advise(owned_by(TUNED), server_of(), AdviseRequest(EVERYTHING, name, width=1000)).text
-    assert "TuneD is active with profile balanced, and would set its own values again" in text
+    assert "TuneD is active with profile balanced, and would restore its own values" in text
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_plan_from_before_it_ran_is_refused(machine: Tree) -> None:
     with pytest.raises(OwnershipError) as caught:
         check_owners(machine, [change])
     assert str(caught.value) == (
-        "TuneD is active with profile virtual-guest, and would set its own values again\n"
+        "TuneD is active with profile virtual-guest, and would restore its own values\n"
         "DETAIL:  requested: vm.swappiness\n"
         "HINT:  pgdyno advise --layers all --format tuned writes a profile for it; or stop it: tuned-adm off"
     )

@@ -26,9 +26,9 @@ READ_AHEAD, RPS = "/sys/block/vda/queue/read_ahead_kb", "/sys/class/net/eth0/que
 SMALL, LARGE = (f"/sys/kernel/mm/hugepages/hugepages-{kb}kB/nr_hugepages" for kb in (2048, 1048576))
 SLICE = "/sys/kernel/debug/sched/base_slice_ns"
 HEAD = (
-    "# Written by pgdyno apply --persist: set whenever this machine starts.\n"
-    "# To be rid of it: pgdyno revert, which takes it away with all that was applied together with it.\n"
-    "# pgdyno status says when that was, and by whom.\n\n"
+    "# Written by pgdyno apply --persist: sets these values whenever this machine starts.\n"
+    "# To remove it: pgdyno revert, which undoes everything that was applied together with it.\n"
+    "# pgdyno status shows when it was applied, and by whom.\n\n"
 )
 
 MORE = {DIRTY: "0", "/proc/sys/vm/dirty_ratio": "20", "/proc/meminfo": "Hugepagesize:       2048 kB"}
@@ -104,8 +104,8 @@ def test_the_pool_of_the_default_size_is_a_sysctl_and_any_other_is_not(machine: 
         SYSCTLS: "# vm.nr_hugepages: 0 → 3224, by lever a_lever\nvm.nr_hugepages = 3224\n",
         TMPFILES: f"# {LARGE}: 0 → 4, by lever a_lever\nw {LARGE} - - - - 4\n",
     }
-    while_free = "huge pages are reserved when the machine starts, while memory is not scattered yet"
-    assert set(persisted.notes) == {f"{while_free}: revert them before it is given less memory"}
+    while_free = "huge pages are reserved at boot, before memory is fragmented"
+    assert set(persisted.notes) == {f"{while_free}: revert them before reducing the machine's memory"}
 
 
 def test_what_an_earlier_apply_has_changed_is_persisted_without_a_change(machine: Machine) -> None:
@@ -120,7 +120,7 @@ def test_what_is_not_in_force_any_more_is_not_persisted(machine: Machine) -> Non
     put(machine.root, SWAPPINESS, "30")
     assert machine.persist() == Persisted(
         (),
-        ("nothing to persist: neither this plan nor an earlier apply that is in force changes the machine",),
+        ("nothing to persist: neither this plan nor an earlier apply in force changes the machine",),
     )
 
 
@@ -169,9 +169,9 @@ def test_a_file_of_somebody_else_is_not_written_over(machine: Machine) -> None:
     with pytest.raises(OwnershipError) as caught:
         machine.persist(planned(SWAPPINESS, "60", "10"))
     assert str(caught.value) == (
-        "/etc/sysctl.d/60-pgdyno.conf is there already, and pgdyno did not write it\n"
+        "/etc/sysctl.d/60-pgdyno.conf already exists, and pgdyno did not write it\n"
         "DETAIL:  the journal has no receipt for it\n"
-        "HINT:  move it away, or leave out --persist"
+        "HINT:  move it away, or omit --persist"
     )
 
 
@@ -181,19 +181,19 @@ def test_an_edit_of_somebody_else_is_not_written_over(machine: Machine) -> None:
     with pytest.raises(OwnershipError) as caught:
         machine.persist(planned(SWAPPINESS, "60", "5"))
     assert str(caught.value) == (
-        "others have edited /etc/sysctl.d/60-pgdyno.conf since pgdyno wrote it\n"
-        "HINT:  pgdyno revert --drifted=overwrite takes it away; or leave out --persist"
+        "someone else has edited /etc/sysctl.d/60-pgdyno.conf since pgdyno wrote it\n"
+        "HINT:  remove it with pgdyno revert --drifted=overwrite, or omit --persist"
     )
 
 
 def test_what_no_file_can_set_is_named(machine: Machine) -> None:
     register, interrupt = "/dev/cpu/3/msr:0x1a4", "/proc/irq/41/smp_affinity_list"
     persisted = machine.persist(planned(register, "0x0", "0xf"), planned(interrupt, "0-3", "0"))
-    at_start = "it belongs in a script at start"
+    at_boot = "it belongs in a script at boot"
     assert persisted.changes == ()
     assert persisted.notes == (
-        f"not persisted: {register}: {at_start} (wrmsr is in msr-tools)",
-        f"not persisted: {interrupt}: {at_start}, which finds the number that the interrupt then has",
+        f"not persisted: {register}: {at_boot} (wrmsr is in msr-tools)",
+        f"not persisted: {interrupt}: {at_boot} that looks up the interrupt's current number",
     )
 
 
@@ -208,8 +208,8 @@ def test_a_machine_without_systemd_persists_what_it_can(machine: Machine) -> Non
     )
     assert [one.key for one in persisted.changes] == [SYSCTLS]
     assert persisted.notes == (
-        f"not persisted: {READ_AHEAD}: udev does not run here",
-        f"not persisted: {POLICY}: systemd, which reads tmpfiles.d, does not run this machine",
+        f"not persisted: {READ_AHEAD}: udev is not running",
+        f"not persisted: {POLICY}: systemd, which reads tmpfiles.d, is not running",
     )
 
 
@@ -223,8 +223,8 @@ def test_what_may_keep_a_value_from_being_in_force_is_said(machine: Machine) -> 
     )
     theirs = "/etc/sysctl.d/99-theirs.conf"
     assert persisted.notes == (
-        f"{theirs} sets vm.swappiness after {SYSCTLS}, and wins when the machine starts",
-        f"{theirs} sets vm.dirty_ratio after {SYSCTLS}, and wins when the machine starts",
-        f"{RULES} knows disks by name (vda): see that they keep them",
-        f"{SLICE}: set at the start if debugfs is mounted before systemd-tmpfiles runs",
+        f"{theirs} sets vm.swappiness after {SYSCTLS}, and overrides it at boot",
+        f"{theirs} sets vm.dirty_ratio after {SYSCTLS}, and overrides it at boot",
+        f"{RULES} identifies disks by name (vda): make sure the names are stable",
+        f"{SLICE}: set at boot only if debugfs is mounted before systemd-tmpfiles runs",
     )

@@ -49,7 +49,7 @@ def test_the_kernel_is_asked_what_it_shows(access: ServerAccess) -> None:
 
 @pytest.mark.parametrize(
     ("value", "drift"),
-    [("30", "it was set to 30"), ("60", "it has the value that was found before")],
+    [("30", "it was set to 30"), ("60", "it has its original value")],
 )
 def test_what_became_of_a_change_is_said(root: Path, access: ServerAccess, value: str, drift: str) -> None:
     put(root, SWAPPINESS, value)
@@ -61,21 +61,21 @@ def test_a_machine_that_was_restarted_has_forgotten_it(root: Path, access: Serve
     put(root, SWAPPINESS, "60")
     (root / AUTOGROUP.lstrip("/")).unlink()
     for key in (SWAPPINESS, AUTOGROUP):
-        assert entry(access, key).drift == "the machine was restarted, and has forgotten it"
+        assert entry(access, key).drift == "the machine was restarted, which discarded it"
 
 
 def test_a_machine_that_was_restarted_may_have_the_value_from_a_file(
     root: Path, access: ServerAccess
 ) -> None:
     put(root, BOOT, "second")
-    assert entry(access, SWAPPINESS).drift == "the machine was restarted, and has it nevertheless"
+    assert entry(access, SWAPPINESS).drift == "the machine was restarted, but still has this value"
 
 
 def test_a_file_that_is_gone_is_said(root: Path, access: ServerAccess) -> None:
     (root / AUTOGROUP.lstrip("/")).unlink()
     assert (entry(access, AUTOGROUP).effective, entry(access, AUTOGROUP).drift) == (
         None,
-        "its file is not there any more",
+        "its file no longer exists",
     )
 
 
@@ -86,7 +86,7 @@ def test_a_register_that_the_processor_refuses_is_not_known(root: Path, access: 
     with open_journal(access.journal_directory) as journal:
         carry_out(root, journal, {REGISTER: "0x1"}, "apply-2")
     device.write_bytes(b"")  # as a processor that has no such register
-    assert entry(access, REGISTER).drift == f"not known: the processor refuses {REGISTER}"
+    assert entry(access, REGISTER).drift == f"unknown: the processor rejects access to {REGISTER}"
 
 
 def test_a_change_of_another_machine_is_shown_and_not_looked_for_here(

@@ -26,7 +26,7 @@ def told(found: float, *reports: tuple[float, float]) -> list[tuple[float, float
     left = TimeLeft(progress, found, clock)
     for after_s, share in reports:
         clock.now_s = 1000.0 + after_s
-        left.tell(share)
+        left.report(share)
     return progress.advances
 
 

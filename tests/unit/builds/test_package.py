@@ -30,7 +30,7 @@ def test_what_is_not_verified_is_not_packaged(
     assert refusal("built", builds_place) == (
         "built-00000000000a is not verified\n"
         "DETAIL:  its last verification failed; a failed build is not packaged\n"
-        "HINT:  pgdyno build verify built-00000000000a tries it again"
+        "HINT:  pgdyno build verify built-00000000000a verifies it again"
     )
 
 
@@ -38,22 +38,22 @@ def test_what_is_not_finished_is_not_packaged(builds_place: Workspace) -> None:
     unfinished = builds_place.builds() / "built-00000000000a"
     unfinished.mkdir()
     assert refusal("built-00000000000a", builds_place) == (
-        "built-00000000000a is not finished, or has failed\n"
+        "built-00000000000a is unfinished or failed\n"
         f"DETAIL:  it is still in {unfinished}, and was not installed\n"
-        "HINT:  ask pgdyno build for the same again: it goes on where it stopped"
+        "HINT:  run the same pgdyno build again to resume it"
     )
 
 
 def test_servers_of_server_install_are_not_packaged(builds_place: Workspace) -> None:
     assert refusal("source-17", builds_place) == (
-        "source-17 is not packaged\n"
-        "DETAIL:  pgdyno server install has made it: it is not verified, and works only where it is\n"
-        "HINT:  pgdyno build --source debian:17 --recipe o2 makes a plain one that can be"
+        "source-17 cannot be packaged\n"
+        "DETAIL:  pgdyno server install made it: it is not verified, and works only at its present path\n"
+        "HINT:  pgdyno build --source debian:17 --recipe o2 makes a plain one to package"
     )
 
 
 def test_a_name_that_is_none_is_answered_with_those_that_are(builds_place: Workspace) -> None:
-    with pytest.raises(UsageError, match=r'there is no build "\.\./built"'):
+    with pytest.raises(UsageError, match=r'build "\.\./built" does not exist'):
         package_build("../built", builds_place.root, Remembered())
 
 
@@ -64,7 +64,7 @@ def test_the_directory_must_be_there(
     with pytest.raises(UsageError) as caught:
         package_build("built", builds_place.root / "nowhere", Remembered())
     assert str(caught.value) == (
-        f'--output "{builds_place.root}/nowhere" is no directory\nHINT:  make it, or name another'
+        f'--output "{builds_place.root}/nowhere" is not a directory\nHINT:  create it, or name another'
     )
 
 
@@ -75,7 +75,7 @@ def test_missing_tools_are_named_with_their_packages(tmp_path: Path, monkeypatch
     with pytest.raises(InstallationError) as caught:
         require_tools()
     assert str(caught.value) == (
-        "Debian packages cannot be made here yet\n"
+        "Debian packages cannot be made on this host yet\n"
         "DETAIL:  missing: dpkg-shlibdeps, objdump\n"
         "HINT:  apt-get install dpkg-dev binutils"
     )

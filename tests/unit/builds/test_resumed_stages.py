@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.builds.making import Stage, Stages, Watch
+from pgdyno.builds.make import Stage, Stages, Watch
 
 
 class Workshop:

@@ -12,8 +12,8 @@ import pytest
 from tests.fix_progress import Remembered
 
 from pgdyno.builds import training
-from pgdyno.builds.training_workloads import Lesson, find_lessons
 from pgdyno.builds.training import check_settings, train
+from pgdyno.builds.training_workloads import Lesson, find_training_workloads
 from pgdyno.postgres.process.installation import Installation
 
 HERE = Installation(Path("/nowhere"), "18.6", 18, "counting")
@@ -69,7 +69,7 @@ def arena(monkeypatch: pytest.MonkeyPatch) -> Arena:
 
 
 def lessons(*asked: str) -> tuple[Lesson, ...]:
-    return find_lessons(asked)
+    return find_training_workloads(asked)
 
 
 def test_every_workload_runs_once_on_its_data_and_chores_after_them(arena: Arena) -> None:

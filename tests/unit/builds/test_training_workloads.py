@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.base.errors import DurabilityError, UsageError, VariantError
-from pgdyno.builds.training_workloads import find_lessons
+from pgdyno.builds.training_workloads import find_training_workloads
 from pgdyno.model.plans.recipe import TRAINED_ON
 
 GENERIC = "sysbench-read-only:plan_cache_mode=force_generic_plan"
 
 
 def identities(*asked: str) -> list[str]:
-    return [lesson.identity for lesson in find_lessons(asked)]
+    return [lesson.identity for lesson in find_training_workloads(asked)]
 
 
 def test_a_workload_without_settings_is_known_by_its_name_alone_as_ever() -> None:
@@ -22,7 +22,7 @@ def test_a_workload_without_settings_is_known_by_its_name_alone_as_ever() -> Non
 
 
 def test_settings_are_of_the_server_and_of_the_identity() -> None:
-    [lesson] = find_lessons([GENERIC])
+    [lesson] = find_training_workloads([GENERIC])
     assert lesson.workload.name == "sysbench-read-only"
     assert lesson.variant.gucs == {"plan_cache_mode": "force_generic_plan"}
     assert lesson.identity == GENERIC
@@ -35,7 +35,7 @@ def test_neither_order_nor_case_of_settings_makes_another_lesson() -> None:
 
 def test_a_value_with_a_comma_or_a_colon_stays_one() -> None:
     asked = "pgbench-tpcb:search_path='a,b',log_line_prefix=%m:"
-    [lesson] = find_lessons([asked])
+    [lesson] = find_training_workloads([asked])
     assert lesson.variant.gucs == {"search_path": "a,b", "log_line_prefix": "%m:"}
     assert identities(lesson.identity) == [lesson.identity]
 
@@ -47,13 +47,13 @@ def test_one_workload_may_be_trained_on_servers_with_different_settings() -> Non
 @pytest.mark.parametrize("asked", ["sysbench-read:jit=off", ":jit=off", ""])
 def test_a_workload_that_is_not_there_is_named_without_the_settings(asked: str) -> None:
     with pytest.raises(UsageError) as caught:
-        find_lessons([asked])
+        find_training_workloads([asked])
     assert caught.value.message == f'no workload "{asked.partition(":")[0]}"'
 
 
 def test_a_files_name_ends_where_settings_begin() -> None:
     with pytest.raises(UsageError, match=r'"/no:where/shop\.toml"'):
-        find_lessons(["/no:where/shop.toml:jit=off"])
+        find_training_workloads(["/no:where/shop.toml:jit=off"])
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_files_name_ends_where_settings_begin() -> None:
 )
 def test_settings_are_refused_as_in_any_variant(settings: str, message: str) -> None:
     with pytest.raises(VariantError) as caught:
-        find_lessons([f"pgbench-tpcb:{settings}"])
+        find_training_workloads([f"pgbench-tpcb:{settings}"])
     assert caught.value.message == message
 
 
@@ -83,19 +83,19 @@ def test_settings_are_refused_as_in_any_variant(settings: str, message: str) -> 
 )
 def test_the_machine_and_the_start_of_the_server_stay_as_they_are(setting: str, named: str) -> None:
     with pytest.raises(VariantError) as caught:
-        find_lessons([f"pgbench-tpcb:jit=off,{setting}"])
+        find_training_workloads([f"pgbench-tpcb:jit=off,{setting}"])
     assert str(caught.value) == (
-        f'--train "pgbench-tpcb:jit=off,{setting}": {named} is no setting of PostgreSQL\n'
-        "DETAIL:  training leaves the machine, and how a server is started, as they are\n"
-        "HINT:  leave it out"
+        f'--train "pgbench-tpcb:jit=off,{setting}": {named} is not a PostgreSQL setting\n'
+        "DETAIL:  training changes neither the machine nor how a server is started\n"
+        "HINT:  omit it"
     )
 
 
 def test_what_loses_data_is_in_no_plan_and_so_in_no_training() -> None:
     with pytest.raises(DurabilityError) as caught:
-        find_lessons(["pgbench-tpcb:synchronous_commit=off"])
+        find_training_workloads(["pgbench-tpcb:synchronous_commit=off"])
     assert str(caught.value) == (
         '--train "pgbench-tpcb:synchronous_commit=off" is not durable: synchronous_commit=off\n'
-        "DETAIL:  no plan has such a setting, so no server would run as the build was trained\n"
-        "HINT:  leave it out"
+        "DETAIL:  plans never contain such a setting, so no server would run as the build was trained\n"
+        "HINT:  omit it"
     )

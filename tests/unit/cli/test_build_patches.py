@@ -14,7 +14,7 @@ def test_patches_are_listed_with_their_verdicts() -> None:
     assert done.exit_code == 0
     name, title, verdict = done.stdout.partition("send-buffer  ")[2].splitlines()[:3]
     assert name == "(PostgreSQL 18)"
-    assert title == "  answers leave in pieces of 64 kB instead of 8 kB"
+    assert title == "  answers are sent in pieces of 64 kB instead of 8 kB"
     assert verdict.startswith("  alone better on read-only, throughput ")
     assert "not measured yet; not measurable on 2 CPUs" in done.stdout
 

@@ -49,7 +49,7 @@ def test_the_table_says_who_is_better_where_and_what_else_differs(
     assert "Throughput: B is better on sysbench-read-only, default (+" in said
     assert "Transactions per $" in said
     assert "The machines" in said
-    assert "Not known on both sides, so perhaps different" in said
+    assert "Unknown on one side or both, possibly different" in said
 
 
 def test_json_holds_ratio_interval_and_sources(
@@ -81,13 +81,13 @@ def test_stored_experiments_are_compared_by_their_ids(
 @pytest.mark.parametrize(
     ("prices", "said"),
     [
-        (["C=1"], '--price "C=1" is of neither A nor B'),
-        (["0.35"], '--price "0.35" is of neither A nor B'),
-        (["A=free"], '--price "A=free": "free" is no price in dollars'),
-        (["A=0"], '--price "A=0": "0" is no price in dollars'),
-        (["A=-1"], '--price "A=-1": "-1" is no price in dollars'),
-        (["A=inf"], '--price "A=inf": "inf" is no price in dollars'),
-        (["A=0.35"], "there is a price of A alone"),
+        (["C=1"], '--price "C=1" names neither A nor B'),
+        (["0.35"], '--price "0.35" names neither A nor B'),
+        (["A=free"], '--price "A=free": "free" is not a price in dollars'),
+        (["A=0"], '--price "A=0": "0" is not a price in dollars'),
+        (["A=-1"], '--price "A=-1": "-1" is not a price in dollars'),
+        (["A=inf"], '--price "A=inf": "inf" is not a price in dollars'),
+        (["A=0.35"], "--price was given only for A"),
     ],
 )
 def test_prices_have_to_be_prices_of_both(
@@ -110,7 +110,7 @@ def test_a_bundle_that_was_tampered_with_is_refused_with_the_reason(
             after.writestr(name, content.replace(b'"throughput_tps": ', b'"throughput_tps": 9'))
     code, text = failure(capsys, bundles[0], str(forged))
     assert code == 1
-    assert text.startswith(f'pgdyno: ERROR:  the bundle "{forged}" is not taken: one thing is wrong with it')
+    assert text.startswith(f'pgdyno: ERROR:  the bundle "{forged}" is refused: 1 problem')
     assert "DETAIL:  experiment.json was changed: its SHA-256 is " in text
 
 
@@ -125,7 +125,9 @@ def test_figures_that_cannot_be_are_told_in_words(
     absurd.write_bytes(pack_bundle("x", {"experiment.json": json.dumps(document).encode()}))
     code, said = failure(capsys, bundles[0], str(absurd))
     assert code == 1
-    assert said.startswith("pgdyno: ERROR:  no page can be drawn of these experiments  (PGD-500)\nDETAIL:  ")
+    assert said.startswith(
+        "pgdyno: ERROR:  could not render a report of these experiments  (PGD-500)\nDETAIL:  "
+    )
 
 
 def test_a_bundle_of_a_newer_pgdyno_says_what_to_do(
@@ -137,7 +139,7 @@ def test_a_bundle_of_a_newer_pgdyno_says_what_to_do(
     code, said = failure(capsys, bundles[0], str(newer))
     assert code == 1
     assert said == (
-        f'pgdyno: ERROR:  the bundle "{newer}" is not taken: 2 things are wrong with it  (PGD-500)\n'
+        f'pgdyno: ERROR:  the bundle "{newer}" is refused: 2 problems  (PGD-500)\n'
         "DETAIL:  experiment.json: the document has schema version 2\n"
         "experiment.json: this pgdyno reads versions up to 1\n"
         "HINT:  upgrade pgdyno: pip install --upgrade pgdyno\n"
@@ -154,7 +156,7 @@ def test_another_workload_is_refused_as_usage(
     assert said == (
         "pgdyno: ERROR:  A and B did not run the same workload  (PGD-100)\n"
         "DETAIL:  sysbench-read-only: scale of the data set: 4 on A, 400 on B\n"
-        "HINT:  measure the same on both machines: the same command with the same options\n"
+        "HINT:  run the same command with the same options on both machines\n"
     )
 
 

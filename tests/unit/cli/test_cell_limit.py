@@ -12,6 +12,4 @@ def test_a_limit_that_no_host_needs_is_refused() -> None:
     error = CliRunner().invoke(cli, ["cell", "check", "--limit", "600h"], standalone_mode=False).exception
     assert isinstance(error, UsageError)
     assert error.message.replace("\N{NO-BREAK SPACE}", " ") == "--limit is at most 1 h, not 600 h"
-    assert (
-        error.hint == "a host that can be used answers within seconds; leave it out for 30\N{NO-BREAK SPACE}s"
-    )
+    assert error.hint == "a usable host responds within seconds; the default is 30\N{NO-BREAK SPACE}s"

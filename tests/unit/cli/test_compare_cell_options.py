@@ -57,21 +57,21 @@ def test_options_that_mean_nothing_with_a_load_host_are_refused(
 ) -> None:
     error = CliRunner().invoke(cli, [*COMPARE, hosts_file, *options], standalone_mode=False).exception
     assert isinstance(error, UsageError)
-    assert error.message == f"--cell does not go with {said}"
+    assert error.message == f"--cell cannot be combined with {said}"
 
 
 def test_accelerate_refuses_an_option_as_well(hosts_file: str) -> None:
     asked = ["accelerate", "--dsn", "host=/none", "--allow-load", "--cell", hosts_file]
     error = CliRunner().invoke(cli, asked, standalone_mode=False).exception
     assert isinstance(error, UsageError)
-    assert error.message == "--cell does not go with --allow-load"
+    assert error.message == "--cell cannot be combined with --allow-load"
 
 
 def test_fewer_load_hosts_than_none_are_refused() -> None:
     asked = [*COMPARE[:-1], "--allow-fewer"]
     error = CliRunner().invoke(cli, asked, standalone_mode=False).exception
     assert isinstance(error, UsageError)
-    assert error.message == "--allow-fewer is for load hosts, and there are none"
+    assert error.message == "--allow-fewer requires load hosts, and none are named"
     assert error.hint == "name them: --cell FILE"
 
 
@@ -103,7 +103,7 @@ def test_each_load_host_needs_a_client() -> None:
         FromCell(cell).placed(cast("ScratchArena", None), study, workloads, Remembered())
     assert caught.value.message == "2 clients cannot be shared by 3 load hosts"
     assert caught.value.detail == "each needs one: client1, client2, client3"
-    assert caught.value.hint == "--clients 3 or more; or keep fewer load hosts in the file"
+    assert caught.value.hint == "use --clients 3 or more, or keep fewer load hosts in the file"
 
 
 def test_steps_have_their_load_from_the_first_host_however_few_their_clients() -> None:

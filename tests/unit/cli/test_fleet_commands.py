@@ -40,8 +40,8 @@ def failure(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "it is not said who measures  (PGD-100)"),
-        (("--here", "db1", *SCHEDULER), "--here goes without --scheduler  (PGD-100)"),
+        ((), "no machine to measure on was named  (PGD-100)"),
+        (("--here", "db1", *SCHEDULER), "--here excludes --scheduler  (PGD-100)"),
         (("--here", "db9"), 'the fleet "three" has no machine "db9"  (PGD-100)\nDETAIL:  it has db1, db2'),
     ],
 )
@@ -70,20 +70,20 @@ def test_root_unpickles_no_workers_answer(
     code, error = failure(capsys, "run", str(file), *SCHEDULER)
     assert code == 4
     assert error == (
-        "pgdyno: ERROR:  fleet run --scheduler is not for root  (PGD-200)\n"
-        "DETAIL:  a worker's answer is a Python object, and could run programs here\n"
-        "HINT:  run it as the user of the scheduler and the workers, or another one: docs/guides/fleets.md\n"
+        "pgdyno: ERROR:  fleet run --scheduler cannot run as root  (PGD-200)\n"
+        "DETAIL:  a worker returns a Python object, which could run programs here\n"
+        "HINT:  run it as the user of the scheduler and workers, or as another user: docs/guides/fleets.md\n"
     )
 
 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (f"{COMPARE} --bugdet 5m", "the fleet's command is not understood: No such option"),
+        (f"{COMPARE} --bugdet 5m", "invalid command in the fleet file: No such option"),
         (f"{COMPARE} --budget soon", '--budget "soon" is not a duration'),
-        (f"{COMPARE} --gate --json", 'the command of "FILE" has --gate and --json'),
-        (f"{COMPARE} --resume x", 'the command of "FILE" has --resume'),
-        ("run --bugdet", "the fleet's command is not understood: No such option"),
+        (f"{COMPARE} --gate --json", 'the command of "FILE" must not contain --gate or --json'),
+        (f"{COMPARE} --resume x", 'the command of "FILE" must not contain --resume'),
+        ("run --bugdet", "invalid command in the fleet file: No such option"),
     ],
 )
 def test_a_command_that_would_fail_on_all_machines_is_refused_here(
@@ -99,7 +99,7 @@ def test_a_fleet_without_bundles_has_no_report(file: Path, capsys: pytest.Captur
     code, error = failure(capsys, "report", str(file))
     assert code == 2
     assert 'the fleet "three" has no bundles yet' in error
-    assert f"HINT:  pgdyno fleet run {file} has its machines measure" in error
+    assert f"HINT:  measure its machines: pgdyno fleet run {file}" in error
 
 
 def test_a_fleet_is_reported_by_its_machines_names(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,10 +96,10 @@ def test_one_experiment_is_not_enough(bundles: list[str], capsys: pytest.Capture
     code, said = failure(capsys, bundles[0])
     assert code == 2
     assert said == (
-        "pgdyno: ERROR:  one experiment says nothing about other machines  (PGD-100)\n"
-        f"DETAIL:  given is {bundles[0]}\n"
-        "HINT:  give those of at least two machines; measure the same on all machines: the same command with "
-        "the same options\n"
+        "pgdyno: ERROR:  one experiment is not enough to combine machines  (PGD-100)\n"
+        f"DETAIL:  given: {bundles[0]}\n"
+        "HINT:  give experiments of at least two machines; run the same command with the same options on all "
+        "machines\n"
     )
 
 
@@ -119,7 +119,7 @@ def test_a_bundle_of_a_newer_pgdyno_says_what_to_do(
     newer.write_bytes(pack_bundle("x", {"experiment.json": json.dumps(document).encode()}))
     code, said = failure(capsys, bundles[0], str(newer))
     assert code == 1
-    assert said.startswith(f'pgdyno: ERROR:  the bundle "{newer}" is not taken: ')
+    assert said.startswith(f'pgdyno: ERROR:  the bundle "{newer}" is refused: ')
     assert "HINT:  upgrade pgdyno: pip install --upgrade pgdyno\n" in said
 
 

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from pgdyno.base.errors import UsageError
-from pgdyno.cli._as_typed import ON_CELL
 from pgdyno.cli._on_cell import _without_cell
+from pgdyno.cli._rewritten_commands import ON_CELL
 from pgdyno.cli.main import cli
 from pgdyno.cli.output import Relayed
 from pgdyno.store.hosts_file import hosts_file_text, read_hosts_file
@@ -57,7 +57,7 @@ def test_a_command_that_takes_no_load_from_load_hosts_says_so(tmp_path: Path) ->
     result = CliRunner().invoke(cli, asked, standalone_mode=False)
     assert result.exit_code == 1  # there is no such workload
     assert result.stderr == (
-        "pgdyno: WARNING:  db1 issues any load itself: profile takes none from load hosts yet (client1)\n"
+        "pgdyno: WARNING:  db1 generates the load itself: profile does not use load hosts yet (client1)\n"
     )
 
 
@@ -67,18 +67,18 @@ def test_a_search_on_a_running_server_says_that_its_load_is_from_there(tmp_path:
     result = CliRunner().invoke(cli, asked, standalone_mode=False)
     assert result.exit_code == 1  # there is no such server
     assert result.stderr == (
-        "pgdyno: WARNING:  db1 issues any load itself: tune --dsn takes none from load hosts yet (client1)\n"
+        "pgdyno: WARNING:  db1 generates the load itself: tune --dsn does not use load hosts yet (client1)\n"
     )
     error = CliRunner().invoke(cli, [*asked, "--allow-fewer"], standalone_mode=False).exception
     assert isinstance(error, UsageError)
-    assert error.message == "--allow-fewer is for load hosts, and a search on a running server has none"
+    assert error.message == "--allow-fewer requires load hosts, and a search on a running server uses none"
 
 
 def test_load_hosts_have_no_part_in_measuring_a_running_server(tmp_path: Path) -> None:
     asked = ["run", "clients", "--dsn", "x", "--cell", hosts_file(tmp_path, "127.0.0.1")]
     error = CliRunner().invoke(cli, asked, standalone_mode=False).exception
     assert isinstance(error, UsageError)
-    assert error.message == "--cell does not go with --dsn"
+    assert error.message == "--cell cannot be combined with --dsn"
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_a_file_that_would_be_looked_for_beside_us_is_refused(
     error = CliRunner().invoke(cli, asked, standalone_mode=False).exception
     assert isinstance(error, UsageError)
     assert error.message == f"{said} would be a file of db1, where the command runs"
-    assert error.detail == "files stay where they are: pgdyno carries none from here to there, or back"
-    assert error.hint == "put it there, and give its absolute path on db1"
+    assert error.detail == "pgdyno copies no files between the machines"
+    assert error.hint == "copy it there, and give its absolute path on db1"
 
 
 def test_load_hosts_have_to_be_told_where_the_server_is(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_load_hosts_have_to_be_told_where_the_server_is(tmp_path: Path) -> None:
     asked = ["compare", "a", "b", "--cell", str(file)]
     error = CliRunner().invoke(cli, asked, standalone_mode=False).exception
     assert isinstance(error, UsageError)
-    assert error.message == "hosts.toml does not say where load hosts reach db1"
+    assert error.message == "hosts.toml has no address of db1 for load hosts"
 
 
 def test_all_words_but_the_cell_are_carried() -> None:

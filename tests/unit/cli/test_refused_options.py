@@ -81,12 +81,12 @@ def test_a_study_takes_its_own_sizes_and_no_others(study: str, option: str) -> N
         ("some.toml --embedded --preset disk", "an experiment file takes no --preset", "leave out --preset"),
         (
             "clients --embedded --generator pgbench",
-            "this study brings its workloads",
+            "this study has its own workloads",
             "leave out --generator",
         ),
         (
             "insert-benchmark --embedded --generator sysbench --scale 3",
-            "this study brings its workloads",
+            "this study has its own workloads",
             "leave out --scale and --generator",
         ),
         (
@@ -103,8 +103,8 @@ def test_the_error_names_the_study_and_what_to_leave_out(words: str, message: st
 
 def test_help_tells_an_option_that_studies_share_once() -> None:
     told = " ".join(CliRunner().invoke(cli, ["run", "--help"]).output.split())
-    assert told.count("whose tables clients work on") == 1
-    assert "--tables shared|own clients, loop: whose tables clients work on" in told
+    assert told.count("tables that clients work on") == 1
+    assert "--tables shared|own clients, loop: tables that clients work on" in told
 
 
 @pytest.mark.parametrize("command", ["apply", "advise"])
@@ -112,7 +112,7 @@ def test_unmeasured_changes_are_of_the_machine(command: str) -> None:
     done = CliRunner().invoke(cli, [command, "--dsn", "x", "--unmeasured", "--layers", "application"])
     assert isinstance(done.exception, UsageError)
     error = done.exception
-    assert error.message == "--unmeasured concerns the machine, and no layer of it is planned"
+    assert error.message == "--unmeasured requires a layer of the machine, and none is planned"
     assert (error.detail, error.hint) == (
         "layers: application",
         "add --layers all, or --layers application,system,hardware",

@@ -224,12 +224,12 @@ def disk_bytes(measured: Measured) -> int:
         (("--preset", "quick"), "the study peers takes no --preset"),
         (("--benchmark", "tpch", "--step", "l.i0"), "the study peers takes no --step"),
         (("--benchmark", "tpch", "--scale", "0.0001"), "is not a multiple of 0.001"),
-        (("--benchmark", "tpch", "--workload", "pgbench-tpcb"), "this study brings its workloads"),
-        (("--benchmark", "insert-benchmark", "--step", "l.i9"), 'no step "l.i9" of the Insert Benchmark'),
+        (("--benchmark", "tpch", "--workload", "pgbench-tpcb"), "this study has its own workloads"),
+        (("--benchmark", "insert-benchmark", "--step", "l.i9"), 'the Insert Benchmark has no step "l.i9"'),
         (("--benchmark", "insert-benchmark", "--slice", "1s"), "runs its steps from beginning to end"),
-        (("--benchmark", "insert-benchmark", "--preset", "io-bound-quick"), "has a configuration of its own"),
+        (("--benchmark", "insert-benchmark", "--preset", "io-bound-quick"), "has its own configuration"),
         (("--benchmark", "insert-benchmark", "--factor", "jit=on,off"), "varies whole configurations itself"),
-        (("--scale", "0.5"), "is not a whole number"),
+        (("--scale", "0.5"), "is not an integer"),
     ],
 )
 def test_a_benchmark_of_peers_takes_the_options_of_its_study_and_no_others(

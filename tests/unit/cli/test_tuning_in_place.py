@@ -32,14 +32,14 @@ def test_permissions_and_limits_without_a_server_are_refused(option: str) -> Non
     error = refused(f"--embedded {option}")
     assert isinstance(error, UsageError)
     name = option.partition(" ")[0]
-    assert error.message == f"{name} concerns a running server, and none was named"
+    assert error.message == f"{name} requires a running server, and none was named"
     assert error.hint == "name it with --dsn"
 
 
 @pytest.mark.parametrize("option", ["--embedded", "--pg-bin /usr/lib/postgresql/15/bin"])
 def test_one_server_is_named_not_two(option: str) -> None:
     assert refused(f"--dsn service=x --allow-load {option}").message == (
-        "--dsn names a server, and --embedded or --pg-bin another"
+        "--dsn cannot be combined with --embedded or --pg-bin"
     )
 
 
@@ -47,7 +47,7 @@ def test_one_server_is_named_not_two(option: str) -> None:
 def test_options_of_scratch_servers_are_refused(option: str) -> None:
     name = option.partition(" ")[0]
     assert refused(f"--dsn service=x --allow-load --{option}").message == (
-        f"--{name} is for searches on scratch servers, and --dsn names a running one"
+        f"--{name} requires a search on scratch servers, but --dsn names a running server"
     )
 
 
@@ -101,10 +101,10 @@ def proof() -> Experiment:
 def test_an_answer_that_pays_is_shown_with_its_restart_and_the_way_back() -> None:
     found = replace(tuning(), answer=ANSWER)
     said = closing_text("service=shop", Tuned(found, plan(), proof()))
-    assert said.startswith("Nothing was left changed.\nSessions that were open meanwhile may keep plans ")
+    assert said.startswith("Nothing was left changed.\nSessions that were open during the search may keep ")
     assert apply_command("service=shop", ANSWER) in said
-    assert "These are in force only after a restart of the server: shared_buffers\n" in said
-    assert "To take it back: ALTER SYSTEM RESET each of these settings" in said
+    assert "These settings take effect only after a server restart: shared_buffers\n" in said
+    assert "To undo this: ALTER SYSTEM RESET each of these settings" in said
 
 
 @pytest.mark.parametrize("measured", [None, experiment()])
@@ -112,7 +112,7 @@ def test_for_an_answer_that_is_not_proven_there_is_no_command(measured: Experime
     found = replace(tuning(), answer=ANSWER)
     said = closing_text("service=shop", Tuned(found, plan(), measured))
     assert "psql" not in said
-    assert said.endswith("The answer is not proven to pay: there is no command here that applies it.\n")
+    assert said.endswith("The answer is not proven to pay, so no command to apply it is shown.\n")
 
 
 def test_without_an_answer_there_is_nothing_to_apply() -> None:
@@ -122,6 +122,6 @@ def test_without_an_answer_there_is_nothing_to_apply() -> None:
 
 def test_restarts_are_counted_for_each_data_set() -> None:
     assert restarts_text(2) == (
-        "up to 8 times in a round of the search, up to 4 times more if a configuration fails in it, and up "
-        "to 4 times in a round of the proof"
+        "up to 8 times per round of the search, up to 4 times more if a configuration fails in that round, "
+        "and up to 4 times per round of the proof"
     )

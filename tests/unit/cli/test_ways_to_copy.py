@@ -12,10 +12,10 @@ from pgdyno.cli.main import cli
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--share", "0.1"), "--share is of sampled or made-up rows"),
-        (("--sample",), "--sample takes a share of the rows"),
-        (("--sample", "--synthetic", "--share", "0.1"), "--sample takes rows, and --synthetic makes them up"),
-        (("--synthetic", "--sample-from", "customers"), "--sample-from says what is sampled"),
+        (("--share", "0.1"), "--share is only for sampled or synthetic rows"),
+        (("--sample",), "--sample requires a share below 1"),
+        (("--sample", "--synthetic", "--share", "0.1"), "--sample and --synthetic are mutually exclusive"),
+        (("--synthetic", "--sample-from", "customers"), "--sample-from requires --sample"),
         (("--rate", "0", "--sample", "--share", "0.1"), "--rate 0 is not a positive size"),
     ],
 )

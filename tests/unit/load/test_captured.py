@@ -117,12 +117,12 @@ def test_the_same_as_a_returned_value_is_that_value() -> None:
 
 
 def test_what_is_not_there_is_named() -> None:
-    with pytest.raises(UsageError, match='calls the statement "none", which is not there') as caught:
+    with pytest.raises(UsageError, match='calls the statement "none", which does not exist') as caught:
         captured_options(workload(CapturedCall("none", 1.0)), DRAWS)
     assert caught.value.hint == "known: one, two"
-    with pytest.raises(UsageError, match='no earlier call of the transaction is of "two"'):
+    with pytest.raises(UsageError, match='the transaction has no earlier call of "two"'):
         captured_options(workload(CapturedCall("one", 1.0, (SameValue(1, "two"),))), DRAWS)
-    with pytest.raises(UsageError, match="nothing is known of the column"):
+    with pytest.raises(UsageError, match="unknown column"):
         captured_options(workload(CapturedCall("one", 1.0, (ColumnValue("public.t.z"),))), DRAWS)
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from pgdyno.load._contract import LoadRequest, Target
 from pgdyno.load.driver import ArmTarget, conninfo, job, job_options
-from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import DataSet, Statement, Workload
+from pgdyno.model.experiments.workload import DataSet, ResetPolicy, Statement, Workload
 
 TARGET = Target("/sockets", 5432, "postgres", "bench")
 WORKLOAD = Workload("w", "", DataSet("t_bit", 20, 60_236), ResetPolicy.KEEP)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pgdyno.load.drained import slice_of
 from pgdyno.load.driver_process import error_of, event_of
+from pgdyno.load.driver_turns import slice_of
 from pgdyno.model.experiments.experiment import Slice
 
 TURN = {
@@ -33,9 +33,9 @@ TURN = {
     ],
 )
 def test_what_is_no_event_is_refused_with_its_beginning(line: bytes, shown: str | None) -> None:
-    with pytest.raises(ValueError, match=r"^it said '.*', which is no event$") as caught:
+    with pytest.raises(ValueError, match=r"^it sent '.*', which is not an event$") as caught:
         event_of(line)
-    assert shown is None or str(caught.value) == f"it said {shown}, which is no event"
+    assert shown is None or str(caught.value) == f"it sent {shown}, which is not an event"
 
 
 def test_an_error_has_words() -> None:
@@ -46,7 +46,7 @@ def test_an_error_has_words() -> None:
 
 @pytest.mark.parametrize("event", [{}, {"message": 7}, {"message": "no", "hint": ["x"]}])
 def test_an_error_without_words_is_refused(event: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"^it reports an error without words$"):
+    with pytest.raises(ValueError, match=r"^it reports an error without a message$"):
         error_of(event)
 
 
@@ -57,26 +57,26 @@ def test_a_turn_has_the_arm_of_this_host() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"arm": 0}, "a turn of arm '0' when arm 1 had one"),
-        ({"arm": True}, "a turn of arm 'True' when arm 1 had one"),
-        ({"arm": 1.0}, "a turn of arm '1.0' when arm 1 had one"),
-        ({"arm": "x" * 999}, f"a turn of arm '{'x' * 80}' when arm 1 had one"),
-        ({"start_ns": -1}, "a turn whose start_ns is no count"),
-        ({"start_ns": True}, "a turn whose start_ns is no count"),
-        ({"end_ns": 150.0}, "a turn whose end_ns is no count"),
-        ({"drained_ns": 1 << 63}, "a turn whose drained_ns is no count"),
-        ({"drained_ns": None}, "a turn whose drained_ns is no count"),
+        ({"arm": 0}, "a turn of arm '0' instead of arm 1"),
+        ({"arm": True}, "a turn of arm 'True' instead of arm 1"),
+        ({"arm": 1.0}, "a turn of arm '1.0' instead of arm 1"),
+        ({"arm": "x" * 999}, f"a turn of arm '{'x' * 80}' instead of arm 1"),
+        ({"start_ns": -1}, "a turn with an invalid start_ns"),
+        ({"start_ns": True}, "a turn with an invalid start_ns"),
+        ({"end_ns": 150.0}, "a turn with an invalid end_ns"),
+        ({"drained_ns": 1 << 63}, "a turn with an invalid drained_ns"),
+        ({"drained_ns": None}, "a turn with an invalid drained_ns"),
         ({"start_ns": 151}, "a turn that ends before it begins"),
         ({"drained_ns": 149}, "a turn that ends before it begins"),
-        ({"server_cpu_ns": 7}, "a turn whose server_cpu_ns are no numbers"),
-        ({"server_cpu_ns": [7, "8"]}, "a turn whose server_cpu_ns are no numbers"),
-        ({"server_cpu_ns": [1 << 63]}, "a turn whose server_cpu_ns are no numbers"),
-        ({"client_cpu_ns": float("nan")}, "a turn whose client_cpu_ns is no count"),
-        ({"client_cpu_ns": float("inf")}, "a turn whose client_cpu_ns is no count"),
-        ({"client_cpu_ns": -1}, "a turn whose client_cpu_ns is no count"),
+        ({"server_cpu_ns": 7}, "a turn with invalid server_cpu_ns"),
+        ({"server_cpu_ns": [7, "8"]}, "a turn with invalid server_cpu_ns"),
+        ({"server_cpu_ns": [1 << 63]}, "a turn with invalid server_cpu_ns"),
+        ({"client_cpu_ns": float("nan")}, "a turn with an invalid client_cpu_ns"),
+        ({"client_cpu_ns": float("inf")}, "a turn with an invalid client_cpu_ns"),
+        ({"client_cpu_ns": -1}, "a turn with an invalid client_cpu_ns"),
     ],
 )
 def test_a_turn_that_cannot_have_been_is_refused(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=r"^it tells of ") as caught:
+    with pytest.raises(ValueError, match=r"^it reports ") as caught:
         slice_of({**TURN, **change}, 1, 0)
-    assert str(caught.value) == f"it tells of {said}"
+    assert str(caught.value) == f"it reports {said}"

@@ -187,7 +187,7 @@ def test_a_turn_that_was_not_asked_for_is_told_with_the_host() -> None:
     cell.hosts[1].turned = {"arm": 0}  # the other one, by its number in the job
     with pytest.raises(GeneratorFailedError) as caught:
         list(cell.turns.take([0], slice_s=0.05, head_s=0.0, servers=cell.servers))
-    assert caught.value.message == "client2: it tells of a turn of arm '0' when arm 1 had one"
+    assert caught.value.message == "client2: it reports a turn of arm '0' instead of arm 1"
 
 
 def test_a_host_that_is_gone_is_to_blame_for_what_others_wait_for() -> None:

@@ -34,7 +34,7 @@ def test_words_that_come_before_the_turn_can_have_ended_are_no_negative_time() -
 
 def test_turns_of_other_lengths_are_refused() -> None:
     longer = Slice(0, 7 * S, 7 * S + 51 * MS, (), 7 * S + 52 * MS)
-    with pytest.raises(ValueError, match="it tells of a turn that is not as long as that of other hosts"):
+    with pytest.raises(ValueError, match="it reports a turn with a different length than other hosts"):
         joined_turn([HostTurn(turn(7 * S), 0), HostTurn(longer, 0)], 0)
 
 

@@ -53,7 +53,7 @@ def test_parts_of_all_threads_are_put_together(tmp_path: Path) -> None:
     ],
 )
 def test_anything_else_is_refused(tmp_path: Path, event: Mapping[str, object]) -> None:
-    with pytest.raises(GeneratorFailedError, match="client1 sends something else than the log of its load"):
+    with pytest.raises(GeneratorFailedError, match="client1 sent an invalid part of its load's log"):
         keep(tmp_path, event)
     assert list(tmp_path.iterdir()) == []
 

@@ -26,7 +26,7 @@ def test_what_is_no_plain_file_is_not_read(tmp_path: Path, kind: str) -> None:
             place.mkdir()
     with pytest.raises(GeneratorFailedError) as caught:
         TransactionLog(tmp_path / "log").read_new()
-    assert caught.value.message == "a generator's log is not a plain file"
+    assert caught.value.message == "a generator's log is not a regular file"
     assert caught.value.detail == str(place)
 
 
@@ -50,7 +50,7 @@ def test_a_log_that_was_made_to_fill_memory_is_not_read(
     os.truncate(tmp_path / "log.1", 1 << 40)  # takes no space
     with pytest.raises(GeneratorFailedError) as caught:
         log.read_new()
-    assert caught.value.message == "a generator's log is larger than what is read at once"
+    assert caught.value.message == "a generator's log is too large"
     monkeypatch.setattr("pgdyno.load.transaction_log.MOST_BYTES", 7)
     (tmp_path / "log.1").write_bytes(b"one\n")
     (tmp_path / "log.2").write_bytes(b"two\n")

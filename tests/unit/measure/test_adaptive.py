@@ -12,7 +12,8 @@ from tests.golden.synthetic_clients import experiment
 
 from pgdyno.measure.experiment import next_cells
 from pgdyno.measure.verdicts.scaling import knees, measured_curves
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Cell, Experiment
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.workload import Cell
 from pgdyno.model.variants.variant import Variant
 from pgdyno.stats.curves.scaling import observe
 

@@ -17,10 +17,10 @@ from pgdyno.apply.revert_host import revert_host
 from pgdyno.apply.runs.host_run import host_writers
 from pgdyno.apply.session.access import ServerAccess
 from pgdyno.base.errors import ConnectionFailedError, SettingError, UsageError
-from pgdyno.host.awake import AS_ASKED, GROW_START_NS, MAY_SHRINK, POLL_NS, Awake, AwakeMeans
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN, GROW_START_NS, MAY_SHRINK, POLL_NS, Awake, AwakeMeans
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.probing.spinners import Spinners
-from pgdyno.measure.awake import AwakeKeeper, Keeping, Probe, as_booted_beside, is_shorter
+from pgdyno.measure.awake import AwakeKeeper, Keeping, Probe, awake_record_of_attached, is_shorter
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.inspection.inspection import inspect_server
 
@@ -82,8 +82,8 @@ def test_what_is_found_is_held_with_whatever_variants_ask_for(root: Path, state:
 
 def test_polling_that_does_not_help_is_given_back_and_not_claimed(root: Path, state: HostState) -> None:
     found = keeper_of(state, wake_ups(root, polled_us=100.0)).find(DEFAULT)
-    reason = "polling does not shorten a wake-up (100 µs while it is held)"
-    no_spinners = "it is not known what the kernel runs on"
+    reason = "polling does not shorten a wake-up (100 µs while active)"
+    no_spinners = "the kernel's platform is unknown"
     assert found.record.reason.startswith(f"{reason}; {no_spinners}: ")
     assert replace(found.record, reason="") == Awake(None, "", 115.0, None, LINE)
     assert found.files == {}
@@ -113,7 +113,7 @@ def reason(state: HostState, variants: tuple[Variant, ...] = DEFAULT, as_booted:
 
 
 def test_nobody_is_kept_awake_who_does_not_want_it(root: Path, state: HostState) -> None:
-    assert reason(state, as_booted=AS_ASKED) == "--as-booted was given"
+    assert reason(state, as_booted=AS_BOOTED_GIVEN) == "--as-booted was given"
     assert not state.journal_directory.exists()
 
 
@@ -130,12 +130,12 @@ def test_without_the_module_nothing_polls(root: Path, state: HostState) -> None:
 def test_a_machine_that_polls_already_is_left_as_it_is(root: Path, state: HostState) -> None:
     for path, value in HELD.items():
         put(root, path, value)
-    assert reason(state) == "CPUs poll already before they halt"
+    assert reason(state) == "CPUs already poll before they halt"
 
 
 def test_polling_that_would_not_end_is_not_begun(root: Path, state: HostState) -> None:
     put(root, MAY_SHRINK, "N")
-    assert reason(state) == f"{MAY_SHRINK} is N, so that CPUs would go on polling afterwards"
+    assert reason(state) == f"{MAY_SHRINK} is N: CPUs would continue polling afterwards"
 
 
 def leave(root: Path, state: HostState, files: dict[str, str]) -> None:
@@ -144,7 +144,7 @@ def leave(root: Path, state: HostState, files: dict[str, str]) -> None:
         carry_out(root, opened, files, "trial-1")
 
 
-@pytest.mark.parametrize("as_booted", ["", AS_ASKED])
+@pytest.mark.parametrize("as_booted", ["", AS_BOOTED_GIVEN])
 def test_what_a_killed_measurement_has_left_is_restored_first(
     root: Path, state: HostState, as_booted: str
 ) -> None:
@@ -175,7 +175,7 @@ def _no_server() -> NoReturn:
 
 def test_while_somebody_else_changes_the_machine_it_is_left_as_it_is(state: HostState) -> None:
     with open_journal(state.journal_directory):
-        assert reason(state).startswith("another pgdyno is changing something on this host")
+        assert reason(state).startswith("another pgdyno process is making changes on this host")
 
 
 def test_a_kernel_that_refuses_is_left_as_it_is(
@@ -213,7 +213,7 @@ def test_what_was_kept_awake_is_not_continued_otherwise(root: Path, state: HostS
     with pytest.raises(UsageError) as caught:
         keeper.again(KEPT, is_wanted=True)
     assert str(caught.value) == (
-        "the experiment was measured with CPUs kept awake, which is not possible now\n"
+        "the experiment was measured with CPUs kept awake, but that is not possible now\n"
         "DETAIL:  the kernel has no module haltpoll\n"
         "HINT:  repeat its command line without --resume"
     )
@@ -242,9 +242,7 @@ def test_processes_that_do_not_help_are_ended_and_not_claimed(
     state: HostState, spinners: CountedSpinners
 ) -> None:
     found = AwakeKeeper(state, spinners, lambda: 100.0 if spinners.running else 115.0).find(DEFAULT)
-    reason = (
-        "the kernel has no module haltpoll; spinning does not shorten a wake-up (100 µs while it is held)"
-    )
+    reason = "the kernel has no module haltpoll; spinning does not shorten a wake-up (100 µs while active)"
     assert found == Keeping(Awake(None, reason, 115.0, None, LINE))
     assert spinners.running == []
 
@@ -252,9 +250,9 @@ def test_processes_that_do_not_help_are_ended_and_not_claimed(
 def test_the_machine_of_somebodys_server_is_looked_at_only_where_it_is_this_one(
     root: Path, state: HostState
 ) -> None:
-    reason = "nothing is changed for a server that pgdyno does not start"
-    assert as_booted_beside(state, is_here=False, probe=lambda: 115.0) == Awake(None, reason)
-    assert as_booted_beside(state, is_here=True, probe=lambda: 115.0) == Awake(
+    reason = "pgdyno changes the host only for servers that it starts"
+    assert awake_record_of_attached(state, is_here=False, probe=lambda: 115.0) == Awake(None, reason)
+    assert awake_record_of_attached(state, is_here=True, probe=lambda: 115.0) == Awake(
         None, reason, 115.0, None, LINE
     )
     assert shown(root) == BOOTED

@@ -21,6 +21,6 @@ def test_degrees_with_another_plan_are_named() -> None:
         plans.add(CELLS[f"bitand-{workers}"], "Seq Scan")
     (note,) = plans.notes()
     assert note == (
-        "count: not the workers alone differ, but plans as well, by workers: 0, 1: Merge Join, Seq Scan; "
+        "count: not only the number of workers differs; plans by workers: 0, 1: Merge Join, Seq Scan; "
         "4: Hash Join, Seq Scan"
     )

@@ -185,7 +185,7 @@ def test_where_something_counts_it_goes_on(store: ExperimentStore) -> None:
     done = disturbed_rounds({}, store, of_round=saturated)
     assert len(done.blocks) == 16  # six rounds are repeated
     assert "38\xa0% of the blocks are void (limit 30\xa0%)" in done.notes[-1]
-    assert done.notes[-1].endswith("rounds were repeated: repeat it when less else runs")
+    assert done.notes[-1].endswith("rounds were repeated; repeat it when the machine is less busy")
 
 
 def test_what_earlier_rounds_have_measured_is_kept_and_the_hint_says_so(store: ExperimentStore) -> None:
@@ -253,5 +253,5 @@ def test_what_had_its_load_from_other_hosts_is_not_continued_from_here(store: Ex
         run.run(study, resume=imported_experiment().id)
     assert caught.value.message.endswith("had its load from other hosts")
     assert caught.value.hint == (
-        "repeat its command line, with --cell or without it as it was, and add --resume"
+        "repeat its command line, with or without --cell as before, and add --resume"
     )

@@ -41,7 +41,7 @@ def never(*_: object) -> NoReturn:
 
 def test_the_others_have_all_clients_if_that_is_allowed() -> None:
     found = after_loss(never, allows_fewer=True)(arena_on(THERE, OTHER), LOST)
-    assert (found.hosts, found.how) == (("client2",), "its clients went to the others")
+    assert (found.hosts, found.how) == (("client2",), "the other hosts took over its clients")
     placement = found.arena.loads.placement
     assert isinstance(placement, OnLoadHosts)
     assert (placement.load_hosts, placement.threads) == ([OTHER], [2])  # it has two CPUs
@@ -57,13 +57,13 @@ def test_the_last_host_is_waited_for(*, allows_fewer: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "way"), [((THERE, OTHER), "with --allow-fewer the others go on at once; "), ((THERE,), "")]
+    ("hosts", "way"), [((THERE, OTHER), "with --allow-fewer the others continue at once; "), ((THERE,), "")]
 )
 def test_a_host_that_does_not_come_back_ends_the_experiment(
     hosts: tuple[ReachedLoadHost, ...], way: str
 ) -> None:
     with pytest.raises(LoadHostLostError) as caught:
         after_loss(never, allows_fewer=False)(arena_on(*hosts), LOST)
-    assert caught.value.message == "load host client1 was lost, and not back within 10\N{NO-BREAK SPACE}min"
+    assert caught.value.message == "load host client1 was lost and not back within 10\N{NO-BREAK SPACE}min"
     assert caught.value.detail == "client1: it does not answer (Connection timed out)"
-    assert caught.value.hint == f"{way}before you continue, bring client1 back, or take it out of hosts.toml"
+    assert caught.value.hint == f"{way}before you resume, bring client1 back or remove it from hosts.toml"

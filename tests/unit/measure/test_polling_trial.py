@@ -10,7 +10,7 @@ from tests.unit.apply.machines import make_machine, put, value_of
 
 from pgdyno.apply.host_state import HostState
 from pgdyno.apply.runs.host_run import host_writers
-from pgdyno.host.awake import POLL_NS
+from pgdyno.host.cpu_idling import POLL_NS
 from pgdyno.measure.awake import Probe, with_proven_polling
 from pgdyno.model.plans.plan import Change, Effect, Layer, Plan, PlanLine, Risk, Skipped
 
@@ -52,7 +52,7 @@ def test_polling_that_shortens_a_wake_up_stays_with_the_times(root: Path, state:
 def test_polling_that_does_not_is_left_alone(root: Path, state: HostState) -> None:
     made = with_proven_polling(PLAN, state, wake_ups(root, 16.0))
     assert made.lines == (OTHER,)
-    reason = "left alone: polling does not shorten a wake-up (16 µs while it is held)"
+    reason = "left alone: polling does not shorten a wake-up (16 µs while active)"
     assert made.skipped == (Skipped("halt_polling", reason),)
 
 

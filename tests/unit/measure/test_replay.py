@@ -62,13 +62,13 @@ def test_a_file_with_the_median_alone_has_as_many_sessions_as_its_rate_takes() -
 
 
 def test_wishes_that_exclude_each_other_are_refused() -> None:
-    assert refused(rate_tps=5.0, is_pausing=True).message == "--pauses and --rate exclude each other"
-    assert refused(rate_tps=5.0, k=1.0).message == "--pace and --rate both say how many transactions arrive"
+    assert refused(rate_tps=5.0, is_pausing=True).message == "--pauses and --rate are mutually exclusive"
+    assert refused(rate_tps=5.0, k=1.0).message == "--pace and --rate both set the arrival rate"
 
 
 def test_what_the_workload_does_not_know_is_said() -> None:
     unknown = replace(WORKLOAD, pauses_s=(), seconds=0.0)
     error = refused(is_pausing=True, workload=unknown)
-    assert error.message == 'how long sessions of the workload "shop" pause is not known'
+    assert error.message == 'the workload "shop" has no session pauses'
     assert "pauses_s = [0.1, 0.5]" in (error.hint or "")
-    assert "does not say how fast" in refused(k=1.0, workload=unknown).message
+    assert "has no transaction rate" in refused(k=1.0, workload=unknown).message

@@ -15,9 +15,9 @@ from pgdyno.measure import rounds
 from pgdyno.measure.arenas.arena import Arena
 from pgdyno.measure.experiment import ExperimentRun
 from pgdyno.measure.rounds import Running, run_round
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, ResetPolicy
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import DataSet, Workload
+from pgdyno.model.experiments.workload import DataSet, ResetPolicy, Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiments import ExperimentStore
 

@@ -88,7 +88,7 @@ def store(tmp_path: Path) -> Iterator[ExperimentStore]:
 
 
 def others_go_on(arena: Arena, _: LoadHostLostError) -> Regained:
-    return Regained(arena, ("client2",), "its clients went to the others")
+    return Regained(arena, ("client2",), "the other hosts took over its clients")
 
 
 def run_with_loss(
@@ -125,11 +125,11 @@ def test_a_round_without_a_host_is_repeated_and_told(store: ExperimentStore) -> 
     assert [block.void for block in done.blocks] == [None, None, REASON, *[None] * 4]
     assert done.load_hosts == (LoadHosts(0, ("client1", "client2")), LoadHosts(3, ("client2",)))
     lost, changed = done.notes[-2:]
-    assert lost == 'load host "client1" was lost in round 3: its clients went to the others'
+    assert lost == 'load host "client1" was lost in round 3: the other hosts took over its clients'
     assert changed == (
         'from round 4 on, the load came from host "client2", before from host "client1" and host "client2", '
-        "with as many clients in all. Variants are compared within a round, so that no difference is one of "
-        "hosts; figures of one variant alone are of both loads"
+        "with the same total of clients. Variants are compared within rounds, so the change does not affect "
+        "differences; a single variant's figures mix both loads"
     )
     assert (
         "round 3 does not count: load host client1 was lost (Timeout, server 10.0.0.2 not responding.)"
@@ -149,7 +149,7 @@ def test_no_host_is_waited_for_after_the_last_round(store: ExperimentStore) -> N
     done = run_with_loss(store, Remembered(), end_without_host, in_round=13, budget_s=600.0)
     assert [block.round for block in done.blocks if block.void] == [13]
     assert len(done.blocks) == 14
-    assert done.notes[-1] == 'load host "client1" was lost in round 14: no round was left to go on with'
+    assert done.notes[-1] == 'load host "client1" was lost in round 14: no further round needs it'
     assert done.is_complete
 
 

@@ -68,7 +68,7 @@ def test_a_trial_that_finds_no_pages_is_void_with_the_reason_and_the_others_run(
     said: list[str] = []
     blocks, arena = run_alternating(3, monkeypatch, said)
     assert sorted(arena.started) == ["2MB", "4kB"]
-    assert said == [f"round 4: 1GB is left out, because {REASON}"]
+    assert said == [f"round 4: 1GB is left out: {REASON}"]
     assert [(block.workload, block.round, block.index) for block in blocks] == [
         ("pgbench-select", 3, 0), ("pgbench-select", 3, 1), ("pgbench-tpcb", 3, 0), ("pgbench-tpcb", 3, 1),
     ]  # fmt: skip
@@ -89,7 +89,7 @@ def test_a_round_of_servers_beside_each_other_is_void_as_a_whole_and_the_run_goe
     said: list[str] = []
     arena = ArenaWithoutPages()
     blocks = run_round(without_pages(arena, DesignKind.DUET, said), 3, WORKLOADS)
-    assert said == [f"round 4 does not count, because {REASON}"]
+    assert said == [f"round 4 does not count: {REASON}"]
     assert arena.started == []
     assert [(block.workload, block.index, block.void) for block in blocks] == [
         ("pgbench-select", 0, REASON), ("pgbench-select", 1, REASON),

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from pgdyno.measure.design.schedule import in_random_order, workloads_by_server
-from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import DataSet, Workload
+from pgdyno.model.experiments.workload import DataSet, ResetPolicy, Workload
 
 READS = Workload("reads", "", DataSet("rows", 1, 100), ResetPolicy.KEEP)
 WRITES = replace(READS, name="writes", reset=ResetPolicy.RESTORE)

@@ -10,7 +10,7 @@ from tests.unit.measure.counted_spinners import CountedSpinners
 
 from pgdyno.base.errors import RefusedError
 from pgdyno.cli.awake import command
-from pgdyno.host.awake import Awake, AwakeMeans
+from pgdyno.host.cpu_idling import Awake, AwakeMeans
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.probing.spinners import Spinners
 from pgdyno.measure.awake import Probe, staying_awake
@@ -34,15 +34,15 @@ def test_where_it_does_not_help_it_is_refused() -> None:
     spinners = CountedSpinners(Tree(), (0, 1))
     assert refused(spinners, lambda: 15.0 if spinners.running else 16.0) == (
         "keeping CPUs busy does not shorten a wake-up here\n"
-        "DETAIL:  it takes 15.0 µs, and 16.0 µs without\n"
-        "HINT:  in a guest of KVM the lever halt_polling may: pgdyno advise --layers system"
+        "DETAIL:  a wake-up takes 15.0 µs with it, and 16.0 µs without\n"
+        "HINT:  in a KVM guest, the lever halt_polling may: pgdyno advise --layers system"
     )
     assert spinners.running == []
 
 
 def test_where_nothing_is_known_of_the_machine_it_is_refused(tmp_path: Path) -> None:
     said = refused(Spinners(Tree(tmp_path), (0, 1)), lambda: 1.0)
-    assert said.startswith("CPUs are not kept awake here\nDETAIL:  it is not known what the kernel runs on: ")
+    assert said.startswith("CPUs are not kept awake here\nDETAIL:  the kernel's platform is unknown: ")
 
 
 def test_a_unit_is_printed_and_nothing_done() -> None:

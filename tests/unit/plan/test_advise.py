@@ -17,7 +17,7 @@ def test_text_is_the_default() -> None:
     advice = advise(host_of(), server_of(18), AdviseRequest())
     assert advice.plan.settings["shared_buffers"] == "6GB"
     assert "shared_buffers" in advice.text
-    assert "Memory at worst" in advice.text
+    assert "Worst-case memory" in advice.text
 
 
 OF_THE_MACHINE = ("sysctl", "systemd", "tuned", "udev")

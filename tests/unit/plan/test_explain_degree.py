@@ -98,17 +98,17 @@ def test_each_limit_is_found_by_changing_it_alone() -> None:
 def test_what_nobody_can_explain_is_said_to_be_so() -> None:
     planner = OneScan(30_000, is_shared=False)
     degree = degree_of(planner.inquiry(), planner.plan({}), BOTH_FREE, 4)
-    assert headline(degree) == "0 workers planned: a limit that was not found out"
+    assert headline(degree) == "0 workers planned: an undetermined limit"
     assert degree.advice is not None
     assert not degree.advice.is_certain
     assert degree.advice.obstacle is not None
     assert degree.advice.obstacle.startswith(
-        "no change of the limits that can be tried leads to this number; a limit that was not found out: "
+        "no limit that can be tested gives this number when changed; an undetermined limit: "
     )
 
 
 class Unexplained(OneScan):
-    """Workers of a scan that is known nowhere, as of an extension: nothing but the cap is told by it."""
+    """Workers of an unknown scan, such as an extension's: only the cap can be determined."""
 
     def plan(self, changed: Mapping[str, str]) -> Plan:
         cap = int({**self.values, **changed}["max_parallel_workers_per_gather"])
@@ -119,7 +119,7 @@ class Unexplained(OneScan):
 def test_what_was_not_found_out_does_not_keep_settings_from_being_tried() -> None:
     planner = Unexplained(0, max_parallel_workers_per_gather="6")
     degree = degree_of(planner.inquiry(), planner.plan({}), BOTH_FREE, 3)
-    assert headline(degree) == "4 workers planned: a limit that was not found out"
+    assert headline(degree) == "4 workers planned: an undetermined limit"
     assert degree.advice is not None
     assert [step.statement for step in degree.advice.steps] == ["SET max_parallel_workers_per_gather = 3"]
     beyond = degree_of(planner.inquiry(), planner.plan({}), BOTH_FREE, 5).advice
@@ -186,11 +186,11 @@ def test_an_option_that_is_set_cannot_be_tried() -> None:
         ("SELECT 1; SELECT 2", "there is more than one statement"),
         ("SELECT $1", "the statement has parameters such as $1"),
         ("DECLARE c CURSOR FOR SELECT 1", "a cursor is never planned with workers"),
-        ("EXECUTE p", "a prepared statement is known to its own session alone"),
-        ("refresh materialized view v", "REFRESH is not explained by PostgreSQL"),
-        ("EXPLAIN SELECT 1", "this is EXPLAIN already"),
-        ("create UNIQUE index ON t (a)", "the building of an index has no plan"),
-        ("/* all */ REINDEX TABLE t", "the building of an index has no plan"),
+        ("EXECUTE p", "a prepared statement exists only in its own session"),
+        ("refresh materialized view v", "PostgreSQL cannot explain REFRESH"),
+        ("EXPLAIN SELECT 1", "the statement is already an EXPLAIN"),
+        ("create UNIQUE index ON t (a)", "an index build has no plan"),
+        ("/* all */ REINDEX TABLE t", "an index build has no plan"),
     ],
 )
 def test_what_has_no_degree_is_refused(statement: str, message: str) -> None:

@@ -52,7 +52,7 @@ def test_only_quoted_lists_are_given_one_by_one(name: str, value: str, values: t
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("archive_command", "a\nb", "to a value with a line feed in it"),
+        ("archive_command", "a\nb", "to a value containing a line feed"),
         ("shared_preload_libraries", " ", "to an empty list"),
     ],
 )

@@ -61,7 +61,7 @@ def test_an_enum_value_that_the_build_does_not_know_is_refused() -> None:
     io_method = guc("io_method", "enum", enumvals=("sync", "worker"))
     with pytest.raises(SettingError) as caught:
         io_method.check("io_uring")
-    assert caught.value.detail == "this server's build knows: sync, worker"
+    assert caught.value.detail == "this build supports: sync, worker"
     assert io_method.check("Worker") == "worker"
 
 

@@ -51,14 +51,14 @@ def test_all_settings_of_every_version_are_taken(major: int) -> None:
 def test_a_row_that_is_none_of_postgresqls_is_refused(other: dict[str, object]) -> None:
     with pytest.raises(ServerError) as caught:
         guc_of(row(**other))
-    assert caught.value.message.startswith("the server gives an invalid value for ")
+    assert caught.value.message.startswith("the server reports an invalid value for ")
     assert caught.value.message.isprintable()
-    assert caught.value.detail == "PostgreSQL shows its settings in another form"
+    assert caught.value.detail == "PostgreSQL reports its settings in a different form"
 
 
 @pytest.mark.parametrize("length", [0, 1, 13, 15])
 def test_a_row_with_other_columns_is_refused(length: int) -> None:
-    with pytest.raises(ServerError, match=r"^the server gives an invalid value for "):
+    with pytest.raises(ServerError, match=r"^the server reports an invalid value for "):
         guc_of((*row(), "more")[:length])
 
 

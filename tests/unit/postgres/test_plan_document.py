@@ -23,11 +23,11 @@ def nested(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("plan", "detail"),
     [
-        (None, "one of its nodes is no object"),
+        (None, "one of its nodes is not an object"),
         ({}, 'one of its nodes has no "Node Type"'),
         ({"Node Type": 1}, 'the "Node Type" of one of its nodes is int'),
         ({**SORT, "Plan Rows": True}, 'the "Plan Rows" of one of its nodes is bool'),
-        ({**SORT, "Plans": [1]}, "one of its nodes is no object"),
+        ({**SORT, "Plans": [1]}, "one of its nodes is not an object"),
         ({**SORT, "Plans": {}}, 'the "Plans" of one of its nodes is dict'),
         ({**SORT, "Plans": [{"Node Type": "Sort"}]}, 'one of its nodes has no "Plan Rows"'),
         ({**SORT, "Node Type": "Gather"}, 'one of its nodes has no "Workers Planned"'),
@@ -39,7 +39,7 @@ def nested(levels: int) -> dict[str, Any]:
 def test_a_plan_that_is_none_is_refused(plan: object, detail: str) -> None:
     with pytest.raises(ServerError) as caught:
         checked_plan(plan)
-    assert caught.value.message == "the server's answer to EXPLAIN (FORMAT JSON) is not a plan"
+    assert caught.value.message == "the server's response to EXPLAIN (FORMAT JSON) is not a plan"
     assert caught.value.detail == detail
 
 

@@ -93,7 +93,7 @@ def test_figures_are_per_transaction_and_say_how_well_they_repeat() -> None:
     }
     assert found.is_simulated
     assert found.repeats_within == pytest.approx(0.005)
-    assert found.remarks[0].startswith("simulated: one session alone")
+    assert found.remarks[0].startswith("simulated: a single session")
     assert found.remarks[1:] == ("a remark",)
     assert spread([1.0]) is None
 
@@ -101,9 +101,9 @@ def test_figures_are_per_transaction_and_say_how_well_they_repeat() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("positions: line\nevents: Ir\n", "callgrind has written no addresses"),
-        ("positions: instr\nevents: Ir\nob=/p\n0x10 5\n", "callgrind's output is not complete"),
-        ("", "callgrind's output is not complete"),
+        ("positions: line\nevents: Ir\n", "callgrind's output has no addresses"),
+        ("positions: instr\nevents: Ir\nob=/p\n0x10 5\n", "callgrind's output is incomplete"),
+        ("", "callgrind's output is incomplete"),
     ],
 )
 def test_output_that_is_not_what_was_asked_for_is_an_error(text: str, message: str) -> None:

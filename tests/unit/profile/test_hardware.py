@@ -43,14 +43,14 @@ def test_counters_that_took_turns_are_said() -> None:
     found = of_hardware([window(3e6, 2e6, 10, ran=0.25)], EVENTS)
     assert found.events[0].ran == 0.25
     [remark] = found.remarks
-    assert "each ran at least 25% of the time" in remark
+    assert "each was counted at least 25% of the time" in remark
 
 
 def test_user_code_alone_and_two_kinds_of_cores_are_said() -> None:
     counts = PerfCounts({}, {}, is_user_alone=True, unsettled=frozenset({"tma_retiring", "GHz"}))
     remarks = of_hardware([CountedWindow(counts, 3)], EVENTS).remarks
     assert [remark.partition(":")[0] for remark in remarks] == [
-        "hardware counters are of PostgreSQL's own code",
+        "hardware counters cover only PostgreSQL's own code",
         "the CPU has cores of two kinds",
     ]
 

@@ -21,7 +21,7 @@ def test_sets_that_are_no_power_of_two_are_cut_and_said() -> None:
     found = simulated_caches((L1I, L1D, Cache(2, "Unified", 1280 << 10, 8, 64)))
     assert found.options[2] == "--LL=1048576,8,64"
     [remark] = found.remarks
-    assert "L2 has 1 MB of this processor's 1.25 MB" in remark.replace("\xa0", " ")
+    assert "L2 has 1 MB instead of this processor's 1.25 MB" in remark.replace("\xa0", " ")
 
 
 def test_caches_that_are_not_told_are_callgrinds_own() -> None:

@@ -28,12 +28,12 @@ def test_an_answer_and_an_error_are_told_apart() -> None:
 def test_anything_else_is_refused_with_its_place(line: bytes, detail: str) -> None:
     with pytest.raises(RemoteHostError) as caught:
         parse_answer(line, ClockAnswer)
-    assert caught.value.message == "its answer is not one of pgdyno's runner"
+    assert caught.value.message == "the host sent an invalid answer"
     assert (caught.value.detail or "").startswith(detail)
 
 
 def test_figures_that_are_none_are_refused() -> None:
-    with pytest.raises(RemoteHostError, match="not one of pgdyno's runner"):
+    with pytest.raises(RemoteHostError, match="the host sent an invalid answer"):
         parse_answer(b'{"round_trip_s": NaN, "from_server_bytes_per_s": 1.0}', ProbeAnswer)
-    with pytest.raises(RemoteHostError, match="not one of pgdyno's runner"):
+    with pytest.raises(RemoteHostError, match="the host sent an invalid answer"):
         parse_answer(b'{"waker": 0, "woken": 1, "idle_us": ["fast"], "busy_us": []}', WakeUpAnswer)

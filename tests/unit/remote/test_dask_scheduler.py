@@ -36,7 +36,9 @@ def refused(address: str, tls: TlsFiles | None = None) -> PgdynoError:
 )
 def test_an_address_of_this_machine_is_taken(address: str) -> None:
     error = refused(address)
-    assert error.message == "workers on other machines take the package distributed, which is not installed"
+    assert error.message == (
+        "workers on other machines require the package distributed, which is not installed"
+    )
     assert error.hint == "pip install 'pgdyno[fleet]', here and on the machines"
 
 
@@ -47,11 +49,12 @@ def test_an_address_of_this_machine_is_taken(address: str) -> None:
 def test_tcp_to_anywhere_else_is_refused_with_the_ways_that_work(host: str) -> None:
     error = refused(f"tcp://{host}:8786")
     if isinstance(error, UsageError):  # a mapped address has dots in brackets
-        assert error.message == f'"tcp://{host}:8786" is no address of a Dask scheduler'
+        assert error.message == f'"tcp://{host}:8786" is not an address of a Dask scheduler'
         return
     assert str(error) == (
-        f"tcp://{host}:8786 is refused: who reaches it could run programs on all workers, and here\n"
-        "DETAIL:  Dask sends Python objects, and asks nobody who he is without TLS\n"
+        f"tcp://{host}:8786 is refused: anyone with access to it could run programs on all workers, "
+        "and here\n"
+        "DETAIL:  Dask sends Python objects, and without TLS it does not authenticate clients\n"
         f"HINT:  use TLS (tls://{host}:8786 with --tls CA CERT KEY), or a tunnel: "
         f"ssh -N -L 8786:127.0.0.1:8786 {host}, and tcp://127.0.0.1:8786"
     )
@@ -75,19 +78,17 @@ def test_tcp_to_anywhere_else_is_refused_with_the_ways_that_work(host: str) -> N
 )
 def test_anything_else_is_no_address(address: str) -> None:
     error = refused(address)
-    assert error.message == f'"{address}" is no address of a Dask scheduler'
-    assert error.hint == (
-        "write tcp://127.0.0.1:PORT for one of this machine, tls://HOST:PORT for another one"
-    )
+    assert error.message == f'"{address}" is not an address of a Dask scheduler'
+    assert error.hint == "write tcp://127.0.0.1:PORT for this machine, tls://HOST:PORT for another machine"
 
 
 def test_tls_takes_our_certificate_and_tcp_takes_none() -> None:
     error = refused("tls://db1:8786")
-    assert error.message == "tls://db1:8786 takes certificates"
+    assert error.message == "tls://db1:8786 requires certificates"
     assert error.hint == (
-        "tls://… goes with --tls CA CERT KEY, since both sides show a certificate; tcp://… without"
+        "use --tls CA CERT KEY with tls://…, where both sides show a certificate; not with tcp://…"
     )
-    assert refused("tcp://127.0.0.1:1", OURS).message == "tcp://127.0.0.1:1 does not take certificates"
+    assert refused("tcp://127.0.0.1:1", OURS).message == "tcp://127.0.0.1:1 does not accept certificates"
     assert "is not installed" in refused("tls://db1:8786", OURS).message
 
 
@@ -101,4 +102,4 @@ def test_who_listens_within_the_machine_or_by_tls_is_closed(listens: str) -> Non
 def test_who_listens_to_the_network_is_refused(listens: str) -> None:
     with pytest.raises(RefusedError) as caught:
         schedulers._require_closed("the worker", "tcp://127.0.0.1:1", listens)
-    assert caught.value.message == f"the worker listens to the network without TLS: {listens}"
+    assert caught.value.message == f"the worker listens on the network without TLS: {listens}"

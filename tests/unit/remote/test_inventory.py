@@ -76,15 +76,15 @@ def test_jump_hosts_are_followed(arguments: str) -> None:
     assert hosts["db1"]["jump"] == "gate"
 
 
-PLAIN = "a plain text is wanted; templates and encrypted values are not worked out here"
+PLAIN = "must be plain text; templates and encrypted values are not supported here"
 
 
 @pytest.mark.parametrize(
     ("variable", "value", "mistake"),
     [
-        ("ansible_password", "x", "ansible_password: ssh is given no password: use a key"),
-        ("ansible_ssh_pass", "x", "ansible_ssh_pass: ssh is given no password: use a key"),
-        ("ansible_ssh_host", "x", "ansible_ssh_host: an old name: leave out ssh_"),
+        ("ansible_password", "x", "ansible_password: passwords are not supported: use a key"),
+        ("ansible_ssh_pass", "x", "ansible_ssh_pass: passwords are not supported: use a key"),
+        ("ansible_ssh_host", "x", "ansible_ssh_host: an obsolete name: leave out ssh_"),
         ("ansible_host", "{{ address }}", f"ansible_host: {PLAIN}"),
         ("ansible_user", {"__ansible_vault": "$ANSIBLE_VAULT;1.1;AES256"}, f"ansible_user: {PLAIN}"),
         (
@@ -97,31 +97,31 @@ PLAIN = "a plain text is wanted; templates and encrypted values are not worked o
         (
             "ansible_ssh_args",
             "-C",
-            "ansible_ssh_args: not followed: write a Host of your ~/.ssh/config instead",
+            "ansible_ssh_args: not supported: use a Host entry in your ~/.ssh/config instead",
         ),
         (
             "ansible_ssh_private_key",
             "-----BEGIN",
-            "ansible_ssh_private_key: not followed: name the key's file, with ansible_ssh_private_key_file",
+            "ansible_ssh_private_key: not supported: name the key's file with ansible_ssh_private_key_file",
         ),
         ("pgdyno_address", ["x", "x"], f"pgdyno_address: {PLAIN}"),
-        ("ansible_connection", "local", "ansible_connection: hosts of a cell are reached by ssh"),
+        ("ansible_connection", "local", "ansible_connection: hosts of a cell must use ssh"),
         (
             "ansible_ssh_common_args",
             "-o ProxyJump=a -o StrictHostKeyChecking=no",
-            "ansible_ssh_common_args: only ProxyJump is followed (-o ProxyJump=HOST, -J HOST)",
+            "ansible_ssh_common_args: only ProxyJump is supported (-o ProxyJump=HOST, -J HOST)",
         ),
         (
             "ansible_ssh_extra_args",
             "-4",
-            "ansible_ssh_extra_args: not followed: write a Host of your ~/.ssh/config instead",
+            "ansible_ssh_extra_args: not supported: use a Host entry in your ~/.ssh/config instead",
         ),
     ],
 )
 def test_a_variable_that_is_not_followed_is_named(variable: str, value: object, mistake: str) -> None:
     with pytest.raises(HostsFileError) as caught:
         cell_document(FILE, with_variable(variable, value))
-    assert caught.value.message == '"lab.ini" has hosts that cannot be reached as it says'
+    assert caught.value.message == '"lab.ini" has hosts with unsupported variables'
     assert caught.value.detail == f'"db1": {mistake}'
 
 
@@ -162,9 +162,7 @@ def test_without_ansible_the_way_out_is_named(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(HostsFileError) as caught:
         read_inventory(tmp_path / "lab.ini")
     file = tmp_path / "lab.ini"
-    assert (
-        caught.value.message == f'"{file}" is an inventory of Ansible, and ansible-inventory is not installed'
-    )
+    assert caught.value.message == f'"{file}" is an Ansible inventory, and ansible-inventory is not installed'
     assert caught.value.hint == (
         "install ansible-core, or describe the cell in hosts.toml (docs/guides/two-machines.md)"
     )

@@ -86,8 +86,8 @@ def test_a_block_that_its_slices_contradict_is_a_problem(tmp_path: Path) -> None
     name = f"block 1 of round 1 of {first.workload}"
     # By hand, 0.96 of the way from the second slowest to the slowest: 50.88, and a bucket's middle is 50.87.
     assert verify_bundle(path).problems == (
-        f"{name}: transactions of default is 6, and its slices have 5",
-        f"{name}: latency_ms_p99 of default is 40, and its slices have 50.87",
+        f"{name}: transactions of default is 6, but its slices have 5",
+        f"{name}: latency_ms_p99 of default is 40, but its slices have 50.87",
     )
 
 
@@ -108,14 +108,14 @@ def test_slices_that_were_left_out_of_a_block_do_not_contradict_it(tmp_path: Pat
     [
         (
             "sysbench-read-only,1,1,default,0,4,x",
-            "line 2 of histograms.csv is no count of a slice: it is no Hdr",
+            "line 2 of histograms.csv is not a count of a slice: not an Hdr",
         ),
-        ("sysbench-read-only,1,1,default,0,-4,x", '"-4" is no number of nanoseconds, and no count'),
+        ("sysbench-read-only,1,1,default,0,-4,x", '"-4" is not a time in nanoseconds or a count'),
         ("sysbench-read-only,1,1,nothing,0,4,x", 'the experiment has no variant "nothing"'),
         ("sysbench-read-only,1,1", "it has 3 values, not 7"),
         (
             f"sysbench-read-only,1,1,default,77,4,{counted()[0].latencies}",
-            "has a line of a slice that is not there, or not in this order: it begins at 77 in block 1",
+            "has a line without a matching slice, or out of order: it begins at 77 in block 1",
         ),
     ],
 )
@@ -128,7 +128,7 @@ def test_a_damaged_file_is_a_problem(line: str, why: str, tmp_path: Path) -> Non
 def test_other_columns_are_a_problem(tmp_path: Path) -> None:
     (problem,) = verify_bundle(with_file(tmp_path, "start_ns\r\n")).problems
     assert problem == (
-        "line 1 of histograms.csv is no count of a slice: its columns are start_ns, "
+        "line 1 of histograms.csv is not a count of a slice: its columns are start_ns, "
         "not workload, round, block, variant, start_ns, completed, latency_us"
     )
 

@@ -110,8 +110,8 @@ def test_an_id_that_is_taken_by_another_experiment_is_refused_and_nothing_is_los
     with pytest.raises(StorageError) as caught:
         import_bundle(other)
     assert str(caught.value) == (
-        f'another experiment is called "{ID}" here\n'
-        "DETAIL:  it differs in verdicts, notes; what is here was measured here, and is kept\n"
+        f'a different experiment with the id "{ID}" is already stored\n'
+        "DETAIL:  they differ in verdicts, notes; the stored one was measured here and is kept\n"
         "HINT:  compare both without importing: pgdyno bundle compare EXPERIMENT FILE"
     )
     assert load_stored(ID) == experiment()
@@ -152,24 +152,24 @@ def test_a_damaged_bundle_is_refused_with_every_reason(tmp_path: Path) -> None:
     with pytest.raises(StorageError) as caught:
         import_bundle(path)
     assert str(caught.value) == (
-        f'the bundle "{path}" is not taken: 3 things are wrong with it\n'
+        f'the bundle "{path}" is refused: 3 problems\n'
         "DETAIL:  experiment.json: the document is not an experiment\n"
         "experiment.json: question: input should be a valid string\n"
         "experiment.json: blocks: input should be a valid tuple\n"
-        "HINT:  get it again from where it was exported"
+        "HINT:  copy it again from where it was exported"
     )
     assert list_stored() == []
 
 
 def test_an_experiment_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r'DETAIL:  its baseline "nothing" is none of'):
+    with pytest.raises(StorageError, match=r'DETAIL:  its baseline "nothing" is not one of its variants'):
         import_bundle(of_document(tmp_path, {"baseline": "nothing"}))
     assert list_stored() == []
 
 
 def test_a_series_that_is_not_the_experiments_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
     path = of_document(tmp_path, {}, **{"slices.csv": b"workload,round\r\n"})
-    with pytest.raises(StorageError, match=r"line 1 of slices.csv is no slice of the experiment"):
+    with pytest.raises(StorageError, match=r"line 1 of slices.csv is not a slice of the experiment"):
         import_bundle(path)
     assert list_stored() == []
 
@@ -180,7 +180,7 @@ def test_the_command_says_what_it_did(bundle: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == (
         f"Imported {ID}: Is the planned configuration faster than the default one?\n"
         f"Its report: pgdyno report {ID}\n"
-        f"Nothing to do: {ID} was imported before, with the same contents\n"
+        f"Nothing to do: {ID} was imported before with the same contents\n"
     )
     main(["bundle", "import", str(bundle), "--json"])
     assert json.loads(capsys.readouterr().out)["imported"] == {
@@ -199,7 +199,8 @@ def test_the_command_fails_with_1_and_cannot_steer_the_terminal(
         main(["bundle", "import", str(path)])
     assert caught.value.code == 1
     assert capsys.readouterr().err == (
-        f'pgdyno: ERROR:  the bundle "{path}" is not taken: one thing is wrong with it  (PGD-500)\n'
-        'DETAIL:  its id "\N{REPLACEMENT CHARACTER}[2J" is not made of letters, digits, ".", "_" and "-"\n'
-        "HINT:  get it again from where it was exported\n"
+        f'pgdyno: ERROR:  the bundle "{path}" is refused: 1 problem  (PGD-500)\n'
+        'DETAIL:  its id "\N{REPLACEMENT CHARACTER}[2J" has other characters than letters, digits, ".", '
+        '"_", "-"\n'
+        "HINT:  copy it again from where it was exported\n"
     )

@@ -100,7 +100,7 @@ def test_page_shows_every_part_of_the_experiment() -> None:
     for part in (
         "1,484 → 1,779 transactions/s",
         "round 4, block 2: 14.2% of the CPU time was stolen by the hypervisor (limit 10%)",
-        "differs from what was requested",
+        "differs from the requested value",
         "checkpoints came every 38 s under load",
         "work_mem = 4MB, reload",
         "6.9 GB worst case, 69 % of the limit",

@@ -28,7 +28,7 @@ MADE_UP = {
     "compiler",
     "memory allocator",
     "kernel",
-    "answers to processors' vulnerabilities",
+    "CPU vulnerability mitigations",
     "transparent huge pages",
     "clock source",
     "vm.dirty_background_ratio",

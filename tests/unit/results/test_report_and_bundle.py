@@ -65,7 +65,7 @@ def test_bundle_of_what_was_put_together_names_the_experiments_with_the_blocks(t
             next(name for name in archive.namelist() if name.endswith("README.txt"))
         ).decode()
     assert (
-        "It was put together from experiments that have bundles of their own, with their blocks and series: "
+        "This experiment combines others, which have their own bundles with blocks and series: "
         "20261122-1, 20261122-2." in readme
     )
     assert verify_bundle(path).problems == ()
@@ -92,11 +92,11 @@ def test_a_bundle_with_a_query_of_the_users_own_says_that_it_is_in_it(tmp_path: 
     path = export_bundle(measured, tmp_path / "query.zip")
     assert (
         "databases were left out.\n\n"
-        "The query that was measured is in it as it was given, with its constants and the names of tables "
-        "and columns:\n"
-        "in experiment.json (options.query, notes) and in report.html. Only what is named above was left out "
-        "of it, as\n"
-        "far as it is recognised there. Read it before you pass the bundle on.\n\n"
+        "The bundle contains the measured query verbatim, with its constants and the names of tables and "
+        "columns: in\n"
+        "experiment.json (options.query, notes) and in report.html. Only what is listed above was removed "
+        "from it,\n"
+        "where it was recognised. Read it before you pass the bundle on.\n\n"
         "Written by"
     ) in readme_of(path)
     with zipfile.ZipFile(path) as archive:
@@ -149,4 +149,4 @@ def test_bundle_of_steps_holds_their_series_and_says_so(tmp_path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         readme = archive.read("pgdyno-20261121-140312-insert-benchmark/README.txt").decode()
     assert "steps.csv                every step" in readme
-    assert "intervals.csv            every step over its time" in readme
+    assert "intervals.csv            every step over time" in readme

@@ -68,7 +68,7 @@ def test_an_experiment_that_cannot_be_read_is_one_line_of_the_list(
     spoil(store_file, document)
     main(["report", "--list"])
     assert capsys.readouterr().out == (
-        f"{ID:45} cannot be read: pgdyno report {ID} says why\n{'another':45} {experiment().question}\n"
+        f"{ID:45} unreadable: pgdyno report {ID} shows the reason\n{'another':45} {experiment().question}\n"
     )
     main(["experiments", "list", "--json"])
     listed = json.loads(capsys.readouterr().out)["experiments"]
@@ -78,7 +78,7 @@ def test_an_experiment_that_cannot_be_read_is_one_line_of_the_list(
     assert caught.value.message == f'the experiment "{ID}" cannot be read'
     assert caught.value.detail
     assert caught.value.hint == (
-        f"upgrade pgdyno if a newer one has stored it; else pgdyno experiments delete {ID}"
+        f"upgrade pgdyno if a newer version stored it; otherwise: pgdyno experiments delete {ID}"
     )
     main(["experiments", "delete", ID])
     assert [one.id for one in list_stored()] == ["another"]
@@ -189,7 +189,7 @@ def test_none_is_deleted_while_a_pgdyno_measures() -> None:
 
 
 def test_the_report_of_a_proof_shows_its_search_and_others_show_none(tmp_path: Path) -> None:
-    shown = "Trials guide the search and nothing else"
+    shown = "Trials only guide the search"
     assert shown not in write_report(experiment(), tmp_path / "before.html").read_text(encoding="utf-8")
     save_tuning(workspace().experiments(), tuning())
     assert shown in write_report(experiment(), tmp_path / "proof.html").read_text(encoding="utf-8")
@@ -210,7 +210,7 @@ def test_an_imported_experiment_that_cannot_be_drawn_is_told_in_words(tmp_path: 
     for draw in (write_report, export_bundle):
         with pytest.raises(StorageError) as caught:
             draw(imported, tmp_path / "page")
-        assert caught.value.message == f'no page can be drawn of experiment "{imported.id}"'
+        assert caught.value.message == f'could not render a report of experiment "{imported.id}"'
         assert "ValueError('math domain error')" in (caught.value.detail or "")
         assert "get the bundle again" in (caught.value.hint or "")
     assert not (tmp_path / "page").exists()

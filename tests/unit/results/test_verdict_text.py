@@ -126,7 +126,7 @@ def test_what_an_emulator_made_is_said_first() -> None:
     lines = printed(replace(experiment(), emulated_machine="aarch64"), width=200).splitlines()
     assert lines[1] == (
         "EMULATED: the server was built for aarch64 and ran emulated. "
-        "Its results are shown; its speed is not known"
+        "Its results are shown; its speed is unknown"
     )
 
 

@@ -77,10 +77,10 @@ def test_a_machine_that_drifted_or_has_few_rounds_is_named() -> None:
     assert drifted.interval is not None
     assert drifted.reason == (
         "A: withheld: it drifted from −25.9\xa0% to +35.0\xa0% against its mean while it was measured (p "
-        "= 2e-09), so its average says little"
+        "= 2e-09), so its average is not meaningful"
     )
     assert judge(FAST[:4], SLOW).reason == (
-        "B: withheld: 4 rounds of started servers are too few to rule out luck, at least 5 are needed"
+        "B: withheld: 4 rounds of started servers are too few to rule out chance, at least 5 are needed"
     )
     nothing = judge(FAST, [])
     assert (nothing.effect, nothing.interval, nothing.is_withheld) == (None, None, True)

@@ -103,12 +103,12 @@ def test_intervals_cover_the_planted_effect() -> None:
 def test_what_cannot_be_told_apart_is_not_adjusted() -> None:
     few = trials(3, 2, seed=1)
     assert adjust_for_covariate(few, 0.95) == Unknown(
-        "too few trials to tell rounds, variants and the covariate apart"
+        "too few trials to separate the effects of rounds, variants and the covariate"
     )
     constant = [Trial(t.round, t.arm, 0.5, t.log_value) for t in trials(8, 2, seed=1)]
     assert isinstance(adjust_for_covariate(constant, 0.95), Unknown)
     alone = [*trials(8, 2, seed=1), Trial(99, 1, 0.2, 1.0)]  # the only one of its round
-    assert adjust_for_covariate(alone, 0.95) == Unknown("one trial alone decides a coefficient")
+    assert adjust_for_covariate(alone, 0.95) == Unknown("a single trial determines a coefficient")
 
 
 def test_the_f_test_of_equal_means_is_that_of_paired_differences_with_two_arms() -> None:

@@ -66,7 +66,7 @@ def test_more_of_what_should_be_low_is_worse() -> None:
 def test_a_metric_that_only_explains_never_decides() -> None:
     verdict = judge(CHANGED, metric="wal_bytes_per_transaction")
     assert verdict.decision is Decision.INCONCLUSIVE
-    assert verdict.reason.endswith("this metric explains, it does not decide")
+    assert verdict.reason.endswith("this metric is explanatory and does not decide")
 
 
 def test_no_difference_is_shown_and_not_assumed() -> None:
@@ -109,7 +109,7 @@ def test_four_rounds_give_an_interval_but_no_verdict() -> None:
     verdict = judge([[0.20, 0.21], [0.19, 0.20], [0.21, 0.19], [0.20, 0.22]])
     assert verdict.decision is Decision.INCONCLUSIVE
     assert verdict.reason == (
-        "withheld: 4 rounds of started servers are too few to rule out luck, at least 5 are needed"
+        "withheld: 4 rounds of started servers are too few to rule out chance, at least 5 are needed"
     )
     assert verdict.interval is not None
 
@@ -134,7 +134,7 @@ def test_looking_early_takes_a_wider_interval() -> None:
 
 def test_looking_after_three_rounds_excludes_nothing() -> None:
     verdict = judge([[0.2, 0.21], [0.2, 0.22], [0.19, 0.2]], stopping=Stopping.PRECISION)
-    assert verdict.reason == "3 rounds are too few for an interval that holds after every round"
+    assert verdict.reason == "3 rounds are too few for an interval that is valid after every round"
     assert verdict.interval is None
 
 

@@ -103,9 +103,9 @@ def test_more_blocks_in_a_round_do_not_hide_the_bias_of_started_instances() -> N
         ([[0.1], [0.2], [0.3]], "only 3 of at least 4 blocks were measured"),
         (
             [[0.1, 0.2, 0.3, 0.4]],
-            "the servers were started only once, so the bias of started instances is not known",
+            "the servers were started only once, so the bias of started instances is unknown",
         ),
-        ([[0.5, 0.5], [0.5, 0.5]], "all rounds gave exactly the same ratio, so the noise is not known"),
+        ([[0.5, 0.5], [0.5, 0.5]], "all rounds gave exactly the same ratio, so the noise is unknown"),
     ],
 )
 def test_too_little_data_gives_no_interval_but_a_reason(log_ratios: list[list[float]], reason: str) -> None:

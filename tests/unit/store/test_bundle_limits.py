@@ -29,11 +29,11 @@ def test_what_python_writes_is_read_as_json_reads_it(value: object) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("NaN", "NaN is no number of JSON"),
-        ("-Infinity", "-Infinity is no number of JSON"),
-        ("1e999", "1e999 is no number that can be stored"),
-        ("-1.5e309", "-1.5e309 is no number that can be stored"),
-        ("0." + "1" * 400, f"0.{'1' * 38} is no number that can be stored"),
+        ("NaN", "NaN is not a JSON number"),
+        ("-Infinity", "-Infinity is not a JSON number"),
+        ("1e999", "1e999 is not a number that can be stored"),
+        ("-1.5e309", "-1.5e309 is not a number that can be stored"),
+        ("0." + "1" * 400, f"0.{'1' * 38} is not a number that can be stored"),
         ("9" * 400, "a number has 400 digits"),
         ("-" + "9" * 21, "a number has 21 digits"),
         ("[" * 65 + "]" * 65, "it is nested deeper than 64"),

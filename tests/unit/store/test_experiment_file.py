@@ -126,8 +126,8 @@ def test_a_file_that_would_take_minutes_to_parse_is_refused(tmp_path: Path) -> N
         read_experiment_file(write(tmp_path, GOOD + "#" * (256 << 10)))
     assert str(caught.value) == (
         f'"{tmp_path}/buffers.toml" is too large\n'
-        "DETAIL:  it has more than 262144 characters, the most that are read\n"
-        "HINT:  a file has one study: make several of it"
+        "DETAIL:  it has more than 262144 characters, which is the limit\n"
+        "HINT:  a file contains one study: split it"
     )
     with pytest.raises(ExperimentFileError) as caught:
         read_experiment_file(write(tmp_path, GOOD + "a." * 100_000 + "a = 1\n"))

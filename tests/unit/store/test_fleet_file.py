@@ -80,7 +80,7 @@ def test_a_file_that_orders_nothing_is_refused(tmp_path: Path, text: str, said: 
 def test_a_file_whose_name_names_no_fleet_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(FleetFileError) as caught:
         read_fleet_file(tmp_path / name)
-    assert caught.value.message == f'"{name}" is no name for the file of a fleet'
+    assert caught.value.message == f'"{name}" is not a valid name of a fleet file'
     assert caught.value.hint == "rename it, for example to fleet.toml"
 
 

@@ -112,12 +112,12 @@ def test_a_cell_has_one_server_and_some_load(tmp_path: Path, text: str, count: s
 
 def test_a_file_that_is_named_has_to_be_there(tmp_path: Path) -> None:
     error = refused(tmp_path, f'ssh_config = "missing"\n{GOOD}')
-    assert error.message == f'there is no file "{tmp_path}/missing"'
+    assert error.message == f'file "{tmp_path}/missing" does not exist'
 
 
 def test_the_home_of_a_user_that_there_is_not_has_no_file(tmp_path: Path) -> None:
     error = refused(tmp_path, f'ssh_config = "~nobody-of-this-name/config"\n{GOOD}')
-    assert error.message == 'there is no file "~nobody-of-this-name/config"'
+    assert error.message == 'file "~nobody-of-this-name/config" does not exist'
 
 
 def test_a_missing_file_leads_to_the_guide(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from pgdyno.store.fleet_file import read_fleet_file
 from pgdyno.store.workload_file import read_workload_file
 from pgdyno.workload.workload_choice import digest_of, parse_script, read_copy_note
 
-WORDS = "it is a pipe or a device: write what it gives to a plain file, and name that one"
+WORDS = "it is a pipe or a device: write its contents to a regular file, and name that one"
 READERS: tuple[tuple[str, Callable[[Path], object]], ...] = (
     ("a.toml", read_experiment_file),
     ("a.toml", read_fleet_file),

@@ -66,8 +66,8 @@ def test_how_far_apart_load_hosts_began_is_read_again() -> None:
     ("counted", "share", "why"),
     [
         ("2", "0.5", '"2" is neither 0 nor 1'),
-        ("1", "nan", '"nan" is no share of the CPU time'),
-        ("1", "-0.5", '"-0.5" is no share of the CPU time'),
+        ("1", "nan", '"nan" is not a share of CPU time'),
+        ("1", "-0.5", '"-0.5" is not a share of CPU time'),
     ],
 )
 def test_what_counts_and_what_others_took_is_checked(counted: str, share: str, why: str) -> None:
@@ -85,7 +85,7 @@ def test_an_end_that_is_no_time_is_refused() -> None:
 
 
 BLOCK = "sysbench-read-only,1,1"
-NO_NUMBER = "is no number of nanoseconds, and no count"
+NO_NUMBER = "is not a time in nanoseconds or a count"
 
 
 @pytest.mark.parametrize(
@@ -105,14 +105,14 @@ NO_NUMBER = "is no number of nanoseconds, and no count"
 def test_anything_else_is_refused_by_its_line(line: str, why: str) -> None:
     with pytest.raises(StorageError) as caught:
         list(read_slices(f"{HEADER}{line}\r\n", experiment()))
-    assert str(caught.value) == f"line 2 of slices.csv is no slice of the experiment\nDETAIL:  {why}"
+    assert str(caught.value) == f"line 2 of slices.csv is not a slice of the experiment\nDETAIL:  {why}"
 
 
 def test_other_columns_are_refused() -> None:
     with pytest.raises(StorageError) as caught:
         list(read_slices("workload,round\r\n", experiment()))
     assert str(caught.value) == (
-        "line 1 of slices.csv is no slice of the experiment\n"
+        "line 1 of slices.csv is not a slice of the experiment\n"
         "DETAIL:  its columns are workload, round, not workload, round, block, variant, start_ns, end_ns, "
         "server_cpu_ns_1, server_cpu_ns_2"
     )

@@ -51,9 +51,9 @@ def test_a_search_of_an_older_version_is_read_without_ratios_by_workload(tmp_pat
 
 def test_an_unknown_search_is_an_error_that_names_those_there_are(tmp_path: Path) -> None:
     save_tuning(tmp_path, TUNING)
-    with pytest.raises(UsageError, match=r'there is no search "\.\./passwd"') as caught:
+    with pytest.raises(UsageError, match=r'search "\.\./passwd" does not exist') as caught:
         load_tuning(tmp_path, "../passwd")
-    assert caught.value.detail == "known are: 20261125-200000-tune"
+    assert caught.value.detail == "known searches: 20261125-200000-tune"
 
 
 @pytest.mark.parametrize(

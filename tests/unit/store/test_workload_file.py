@@ -175,7 +175,7 @@ def test_a_file_of_before_with_the_median_pause_alone_is_read(tmp_path: Path) ->
 def test_pauses_are_told_once_and_are_not_negative(tmp_path: Path) -> None:
     text = LEAST.replace("PARAMETER", "{uuid = true}")
     twice = wrong(tmp_path, text.replace("clients = 1", "clients = 1\npause_s = 1\npauses_s = [1, 2]"))
-    assert twice.detail == 'workload: "pauses_s" stands in the place of "pause_s"'
+    assert twice.detail == 'workload: "pauses_s" replaces "pause_s": give only one of them'
     negative = wrong(tmp_path, text.replace("clients = 1", "clients = 1\npauses_s = [1, -2]"))
     assert (negative.detail or "").startswith("workload.pauses_s.1: ")
 
@@ -206,18 +206,18 @@ def test_a_parameter_has_exactly_one_way(tmp_path: Path, parameter: str) -> None
     [
         ('{constant = "x", plus = 1}', '"plus" belongs to "same_as"'),
         ('{constant = "x", array = 2}', '"array" belongs to "column"'),
-        ('{constant = "x", of = "s"}', '"of" belongs to "same_as" and "returned", which takes it'),
-        ("{returned = 1}", '"of" belongs to "same_as" and "returned", which takes it'),
+        ('{constant = "x", of = "s"}', '"of" belongs to "same_as" and "returned", which requires it'),
+        ("{returned = 1}", '"of" belongs to "same_as" and "returned", which requires it'),
         ('{returned = 1, of = "s", plus = 1}', '"plus" belongs to "same_as"'),
         ('{constant = "x", weights = [1]}', '"weights" and "nulls" belong to "one_of"'),
         ('{constant = "x", distribution = "gaussian"}', '"distribution" belongs to "between"'),
         (
             '{one_of = ["a", "b"], weights = [1]}',
-            '"one_of" has one of "weights" for each value, and not all of them 0',
+            '"weights" needs one weight per value of "one_of", and not all of them 0',
         ),
         (
             '{one_of = ["a"], weights = [0]}',
-            '"one_of" has one of "weights" for each value, and not all of them 0',
+            '"weights" needs one weight per value of "one_of", and not all of them 0',
         ),
     ],
 )
@@ -279,9 +279,9 @@ def test_a_file_that_is_not_there_and_one_that_is_not_toml_are_refused(tmp_path:
 def test_a_workload_is_named_by_its_file(tmp_path: Path) -> None:
     assert workload_name(tmp_path / "shop-1.toml") == "shop-1"
     for name in ("Shop.toml", "my shop.toml", "shop.v1.toml", "shop", "-shop.toml"):
-        with pytest.raises(UsageError, match="is no name for a workload"):
+        with pytest.raises(UsageError, match="is not a valid name of a workload file"):
             workload_name(tmp_path / name)
-    with pytest.raises(UsageError, match="cannot be written to"):
+    with pytest.raises(UsageError, match="is not writable"):
         workload_name(tmp_path / "none" / "shop.toml")
 
 

@@ -68,7 +68,7 @@ def test_the_notes_say_whose_memory_it_is() -> None:
     (side_by_side,) = machine_notes(FACTS, load(in_passes=False), 20 * GB)
     assert "each server's share of the 20\N{NO-BREAK SPACE}GB" in side_by_side
     (alone,) = machine_notes(FACTS, load(in_passes=True), 20 * GB)
-    assert "all of the 20\N{NO-BREAK SPACE}GB that are available here" in alone
+    assert "all of the 20\N{NO-BREAK SPACE}GB available here" in alone
     (stated,) = machine_notes(FACTS, load(in_passes=True), None)
     assert "available here" not in stated
 

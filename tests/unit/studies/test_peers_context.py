@@ -81,7 +81,7 @@ def test_a_service_that_insists_on_huge_pages_gets_them_where_the_plan_has_some(
     assert notes == []
     without, notes = with_huge_pages(Plan((), (), (), None), server_of(18), peers)
     assert without["amazon-rds"]["huge_pages"] == "off"
-    assert notes == ["amazon-rds without huge pages: root would have to reserve them, and the plan has none"]
+    assert notes == ["amazon-rds runs without huge pages: only root can reserve them, and the plan has none"]
     medium = configured_peers(server_of(18), replace(facts, memory_bytes=4 * GB), clients=4).settings
     assert "huge_pages" not in medium["amazon-rds"]
 
@@ -102,10 +102,10 @@ def test_every_peer_is_configured_and_says_where_its_rule_is_from() -> None:
     assert found.settings["pgtune"]["shared_buffers"] == "1GB"
     assert "pgtune: pgtune, OLTP (le0pard/pgtune at 7caef27, 2026-07-30)" in found.notes
     assert (
-        "pgconfig without listen_addresses = *: scratch servers are reached by their private socket alone"
+        "pgconfig without listen_addresses = *: scratch servers are accessible only through a private socket"
         in found.notes
     )
-    assert any(note.startswith("pg-configurator without what it sets to watch") for note in found.notes)
+    assert any(note.startswith("pg-configurator without its monitoring settings") for note in found.notes)
     assert not any("max_connections =" in note for note in found.notes)
 
 
@@ -118,18 +118,18 @@ def test_tools_that_know_data_warehouses_are_asked_for_them_and_that_is_said() -
     assert found.settings["pgtune"]["max_wal_size"] == "16GB"
     assert found.settings["pgconfig"]["work_mem"] == "123MB"
     assert found.notes[0] == (
-        "asked for data warehouses: pg-configurator (statistic without replicas), pgconfig (DW), pgtune "
-        "(DW); amazon-rds, azure-flexible, cloud-sql, timescaledb-tune do not distinguish kinds of load, and "
-        "have one answer for all"
+        "configured for data warehouses: pg-configurator (statistic without replicas), pgconfig (DW), pgtune "
+        "(DW); amazon-rds, azure-flexible, cloud-sql, timescaledb-tune have the same configuration for all "
+        "kinds of load"
     )
     assert "pgtune: pgtune, DW (le0pard/pgtune at 7caef27, 2026-07-30)" in found.notes
-    assert not any(note.startswith("asked for") for note in usual.notes)
+    assert not any(note.startswith("configured for") for note in usual.notes)
 
 
 def test_connections_are_raised_for_the_load_and_that_is_said() -> None:
     found = configured_peers(server_of(18), PeerFacts(4 * GB, 2, 18, "ssd"), clients=32)
     assert found.settings["pg-configurator"]["max_connections"] == "46"  # 32 + 10 + 3 + 1
-    assert "pg-configurator with max_connections = 46 instead of 25: the load needs them" in found.notes
+    assert "pg-configurator with max_connections = 46 instead of 25: required by the load" in found.notes
 
 
 def test_a_peer_without_an_answer_is_named_with_its_reason() -> None:
@@ -137,7 +137,7 @@ def test_a_peer_without_an_answer_is_named_with_its_reason() -> None:
     assert "pg-configurator" not in found.settings
     (note,) = (one for one in found.notes if "is not compared" in one)
     assert note.startswith(
-        "pg-configurator (pg-configurator, OLTP without replicas) is not compared: it refuses"
+        "pg-configurator (pg-configurator, OLTP without replicas) is not compared: it requires"
     )
 
 

@@ -74,12 +74,12 @@ def test_every_peer_has_a_line_with_each_of_pgdynos_configurations() -> None:
 
 def test_too_few_rounds_are_said() -> None:
     short = replace(experiment(), blocks=experiment().blocks[:4])
-    assert "is not known: in too few rounds all servers count" in peers_text(short)
+    assert "too few rounds are valid on all servers" in peers_text(short)
 
 
 def test_the_page_and_the_document_have_the_same() -> None:
     page = render_page(experiment())
-    assert '<h2 id="peers">Beside each peer</h2>' in page
+    assert '<h2 id="peers">Against each peer</h2>' in page
     assert page.count("against each peer&#39;s") >= 2
     document = comparison_document(experiment())
     peers = document["peers"]

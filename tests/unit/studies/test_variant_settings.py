@@ -64,7 +64,7 @@ def test_a_presets_setting_that_came_with_16_is_left_out_on_15_with_a_note() -> 
     assert found.variants == (Variant("default", {"synchronous_commit": "off", "jit": "off"}),)
     assert found.notes == (
         "first",
-        "left out on PostgreSQL 15, which does not know it: vacuum_buffer_usage_limit=256MB",
+        "left out on PostgreSQL 15, which does not have it: vacuum_buffer_usage_limit=256MB",
     )
 
 
@@ -93,4 +93,4 @@ def test_a_server_without_the_factors_setting_has_one_variant_for_all_its_values
         ("source-18", "worker"),
         ("source-18", "io_uring"),
     ]
-    assert found.notes == ("first", "left out on PostgreSQL 17, which does not know it: io_method")
+    assert found.notes == ("first", "left out on PostgreSQL 17, which does not have it: io_method")

@@ -100,7 +100,7 @@ def test_another_major_version_is_refused(tmp_path: Path) -> None:
     bundle = export_bundle(experiment(), tmp_path / "b.zip", slices_of=no_slices)
     for source in (bundle, tmp_path / "s.tuning.json"):
         save_tuning(tmp_path, replace(tuning(), id="s"))
-        with pytest.raises(UsageError, match="is of PostgreSQL 18") as caught:
+        with pytest.raises(UsageError, match="is from PostgreSQL 18") as caught:
             settings(source, "17.2")
         assert "PostgreSQL 17" in str(caught.value.detail)
         assert "of the same major version" in str(caught.value.hint)
@@ -174,14 +174,14 @@ def test_the_nearest_values_of_the_space_are_tried_and_a_reason_against_them_is_
     slower = EarlierConfiguration("b.zip", {"work_mem": "64MB"}, 18, "it was slower there than the default")
     found = begun(EarlierConfiguration("a.zip", {"shared_buffers": "2GB", "fsync": "off"}, 18), slower)
     assert found.points == ({"shared_buffers": "1536MB"}, {"work_mem": "64MB"})
-    tried = "tried after the plan, as it is in"
+    tried = "tried after the plan, as in"
     assert found.notes == (
-        f"{tried} a.zip or nearest to that: shared_buffers=1536MB",
-        f"{tried} b.zip or nearest to that: work_mem=64MB (it was slower there than the default)",
+        f"{tried} a.zip or nearest to it: shared_buffers=1536MB",
+        f"{tried} b.zip or nearest to it: work_mem=64MB (it was slower there than the default)",
     )
 
 
 def test_one_that_shares_nothing_with_the_space_is_refused() -> None:
-    with pytest.raises(UsageError, match=r'nothing of "mine\.zip" can be tried here') as caught:
+    with pytest.raises(UsageError, match=r'no setting of "mine\.zip" can be tried here') as caught:
         begun(EarlierConfiguration("mine.zip", {"jit": "off"}, 18))
     assert caught.value.detail == "it sets jit; this search varies shared_buffers, work_mem"

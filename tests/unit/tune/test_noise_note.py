@@ -23,6 +23,6 @@ def test_it_says_what_shows_and_the_budget_for_what_does_not(rounds: int, budget
     lost = LostInNoise(math.log(1.12), math.log(1.18), math.log(1.03), rounds)
     assert noise_note(lost, 1, 24.0).replace(NBSP, " ") == (
         "the noise is larger than any effect up to trial 1: two rounds of one configuration differ by 12.0 % "
-        "(standard deviation), so that 5 rounds show gains from 18.0 % on; a proof of +3.0 % takes about "
-        f"--budget {budget} here, a quieter machine less"
+        "(standard deviation), so 5 rounds show only gains above 18.0 %; to prove +3.0 % takes about "
+        f"--budget {budget}, less on a quieter machine"
     )

@@ -29,7 +29,7 @@ BLOCKS = {  # throughput of the default, then of the candidate
 class Known(TrialRounds):
     """Rounds whose blocks are known."""
 
-    def _beside(self, others: Mapping[str, Variant], candidate: Point) -> Mapping[str, Sequence[Block]]:
+    def _compared(self, others: Mapping[str, Variant], candidate: Point) -> Mapping[str, Sequence[Block]]:
         assert list(others) == ["default"]
         assert candidate == CANDIDATE
         return {

@@ -18,8 +18,8 @@ from pgdyno.model.tuning.limits import OwnerLimits
 from pgdyno.model.tuning.space import Dimension, Point, Space
 from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
-from pgdyno.tune.rounds_in_place import RoundsInPlace, design_in_place, taken_as_they_are
-from pgdyno.tune.trials_within import trials_in_place
+from pgdyno.tune.budget import trials_in_place
+from pgdyno.tune.rounds_in_place import RoundsInPlace, as_valid, design_in_place
 from pgdyno.tune.tune_in_place import without_winner
 from pgdyno.tune.tune_request import TuneRequest
 from pgdyno.workload.workload_choice import find_workloads
@@ -74,7 +74,7 @@ def test_an_answer_that_went_over_a_limit_is_not_tried_again() -> None:
         Lines(),
         restore=lambda: None,
     )
-    rounds.went_over({"commit_delay": "100", "commit_siblings": "1", "max_wal_size": "4GB"}, "31 ms")
+    rounds.record_over_limit({"commit_delay": "100", "commit_siblings": "1", "max_wal_size": "4GB"}, "31 ms")
     why_not = rounds.why_not(lambda _: "no")
     assert why_not({"commit_delay": "100"}) == "31 ms"
     assert why_not({"commit_delay": "10"}) == "no"
@@ -84,9 +84,9 @@ def test_rounds_that_the_owners_work_disturbs_are_taken_and_counted() -> None:
     quiet = Block("w", 0, 0, 1, (ArmBlock("default", 1, 1.0, {}),))
     busy = replace(quiet, void="others used 40 % of the CPUs")
     of_one = replace(quiet, arms=(replace(quiet.arms[0], void="its client was saturated"),))
-    assert taken_as_they_are([quiet]) == ([quiet], False)
-    assert taken_as_they_are([quiet, busy]) == ([quiet, quiet], True)
-    assert taken_as_they_are([of_one]) == ([quiet], True)
+    assert as_valid([quiet]) == ([quiet], False)
+    assert as_valid([quiet, busy]) == ([quiet, quiet], True)
+    assert as_valid([of_one]) == ([quiet], True)
 
 
 def test_restarts_and_copies_of_large_data_need_a_larger_budget() -> None:

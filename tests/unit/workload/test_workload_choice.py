@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pgdyno.measure.decisions.notes import method_notes
-from pgdyno.model.experiments.experiment import Design, ResetPolicy
-from pgdyno.model.experiments.workload import DUMP, DataSet, PgbenchScripts, Workload
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.workload import DUMP, DataSet, PgbenchScripts, ResetPolicy, Workload
 from pgdyno.workload.workload_choice import digest_of, read_copy_note, write_copy_note
 
 

@@ -1,4 +1,4 @@
-//! A login against what a server says, message by message.
+//! Logins against a server's messages, one by one.
 
 use super::*;
 
@@ -8,7 +8,7 @@ const OK: &[u8] = &[0; 4];
 const SCRAM: &[u8] = b"\0\0\0\x0aSCRAM-SHA-256\0\0";
 const SCRAM_OR_PLUS: &[u8] = b"\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0";
 const NETWORK: Channel = Channel::Clear { is_wanted: false, is_loopback: false };
-const ASKED_FOR: Channel = Channel::Clear { is_wanted: true, is_loopback: false };
+const CLEAR_BY_CHOICE: Channel = Channel::Clear { is_wanted: true, is_loopback: false };
 const LOOPBACK: Channel = Channel::Clear { is_wanted: false, is_loopback: true };
 
 fn message(tag: u8, body: &[u8]) -> Message {
@@ -23,7 +23,7 @@ fn login(require_auth: &str, binding: Binding) -> Login {
     Login { user: "ann".into(), password: Some("pencil".into()), methods, binding, ..Login::default() }
 }
 
-/// What is answered to a request for authentication; nothing at all if it is refused.
+/// The answer to an authentication request. Nothing is sent if it is refused.
 fn answer(login: &Login, channel: &Channel, request: &[u8]) -> Result<Vec<u8>> {
     let mut out = BytesMut::new();
     let mut startup = Startup::begin(login, channel.clone(), &mut out)?;
@@ -38,21 +38,21 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
 }
 
 #[test]
-fn a_server_that_is_ready_before_it_has_let_anybody_in_is_refused() {
+fn a_server_that_is_ready_before_authentication_is_refused() {
     let login = Login::default();
     let mut out = BytesMut::new();
     let mut startup = Startup::begin(&login, Channel::Socket, &mut out).unwrap();
     let error = startup.advance(message(b'Z', b"I"), &mut out).unwrap_err();
-    assert_eq!(error.message, "the server was ready before it had let anybody in");
+    assert_eq!(error.message, "the server sent ReadyForQuery before authentication was complete");
 }
 
 #[test]
-fn no_password_goes_over_a_network_in_the_clear_unless_that_is_asked_for() {
+fn no_password_is_sent_in_clear_text_over_a_network_unless_requested() {
     let anyhow = login("", Binding::Prefer);
     for (request, method) in [(CLEARTEXT, "password"), (MD5, "md5")] {
         let error = answer(&anyhow, &NETWORK, request).unwrap_err();
-        assert_eq!(error.message, format!("the server asks for authentication by {method} without TLS"));
-        for channel in [Channel::Socket, Channel::Tls(None), ASKED_FOR, LOOPBACK] {
+        assert_eq!(error.message, format!("the server requests authentication method {method} without TLS"));
+        for channel in [Channel::Socket, Channel::Tls(None), CLEAR_BY_CHOICE, LOOPBACK] {
             assert_eq!(answer(&anyhow, &channel, request).unwrap()[0], b'p', "{channel:?}");
         }
     }
@@ -62,7 +62,7 @@ fn no_password_goes_over_a_network_in_the_clear_unless_that_is_asked_for() {
 #[test]
 fn over_the_loopback_it_is_noted() {
     let login = login("", Binding::Prefer);
-    for (channel, expected) in [(LOOPBACK, true), (ASKED_FOR, false)] {
+    for (channel, expected) in [(LOOPBACK, true), (CLEAR_BY_CHOICE, false)] {
         let mut out = BytesMut::new();
         let mut startup = Startup::begin(&login, channel, &mut out).unwrap();
         startup.advance(message(b'R', CLEARTEXT), &mut out).unwrap();
@@ -74,9 +74,9 @@ fn over_the_loopback_it_is_noted() {
 fn only_methods_that_require_auth_names_are_accepted() {
     let demanding = login("scram-sha-256", Binding::Prefer);
     for (request, expected) in [
-        (CLEARTEXT, "the server asks for authentication by password"),
-        (MD5, "the server asks for authentication by md5"),
-        (OK, "the server let the client in without a password"),
+        (CLEARTEXT, "the server requests authentication method password"),
+        (MD5, "the server requests authentication method md5"),
+        (OK, "the server accepted the client without a password"),
     ] {
         let error = answer(&demanding, &Channel::Socket, request).unwrap_err();
         assert_eq!(error.message, expected);
@@ -84,7 +84,7 @@ fn only_methods_that_require_auth_names_are_accepted() {
     }
     assert!(answer(&demanding, &Channel::Socket, SCRAM).is_ok());
     let error = answer(&login("!scram-sha-256", Binding::Prefer), &Channel::Socket, SCRAM).unwrap_err();
-    assert_eq!(error.message, "the server asks for authentication by scram-sha-256");
+    assert_eq!(error.message, "the server requests authentication method scram-sha-256");
 }
 
 #[test]
@@ -108,11 +108,11 @@ fn scram_is_bound_to_tls_as_libpq_does_it() {
 fn without_the_channel_binding_that_is_required_nothing_is_sent() {
     let tls = Channel::Tls(Some(b"hash".to_vec()));
     for (channel, request, detail) in [
-        (&tls, CLEARTEXT, "authentication by password has none"),
-        (&tls, MD5, "authentication by md5 has none"),
-        (&tls, OK, "authentication by none has none"),
+        (&tls, CLEARTEXT, "authentication method password has no channel binding"),
+        (&tls, MD5, "authentication method md5 has no channel binding"),
+        (&tls, OK, "authentication method none has no channel binding"),
         (&tls, SCRAM, "the server does not offer it"),
-        (&Channel::Tls(None), SCRAM_OR_PLUS, "the signature of the server's certificate has no one hash"),
+        (&Channel::Tls(None), SCRAM_OR_PLUS, "the certificate's signature algorithm has no single hash"),
         (&Channel::Socket, SCRAM, "the connection has no TLS"),
     ] {
         let error = answer(&login("", Binding::Require), channel, request).unwrap_err();
@@ -137,8 +137,8 @@ fn a_challenge_that_would_take_minutes_is_refused() {
         let answered = startup.advance(message(b'R', &body), &mut out);
         assert_eq!(answered.is_ok(), is_accepted, "{count}: {answered:?}");
         if let Err(error) = answered {
-            assert_eq!(error.message, "the server asks for more than 100000 iterations of SCRAM");
-            assert_eq!(error.detail.unwrap(), format!("it asks for {count}"));
+            assert_eq!(error.message, "the server requests more than 100000 SCRAM iterations");
+            assert_eq!(error.detail.unwrap(), format!("it requests {count}"));
         }
     }
 }

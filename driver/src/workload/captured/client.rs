@@ -1,4 +1,4 @@
-//! One client of a captured workload: chooses a kind of transaction, and draws its calls and their parameters.
+//! A client of a captured workload: chooses a kind of transaction, and draws its calls and their parameters.
 
 use super::ROLE;
 use super::options::{CapturedOptions, CapturedTransaction};
@@ -6,7 +6,7 @@ use super::parameter::{Choice, Parameter};
 use crate::random::Random;
 use crate::workload::{Client, Next, Place, StatementId, Transaction};
 
-/// A stream of transactions.
+/// One client's stream of transactions.
 pub(super) struct CapturedClient {
     choice: Choice,
     transactions: Vec<Vec<Call>>,
@@ -19,9 +19,9 @@ struct Call {
     text: Option<String>,
     times: f64,
     parameters: Vec<Parameter>,
-    /// Of its last execution in the transaction that is being written; `None` is NULL.
+    /// Parameters of its last execution in the current transaction; `None` is NULL.
     drawn: Vec<Option<Vec<u8>>>,
-    /// Which call of that transaction its last execution is.
+    /// Index of its last execution among the calls of the current transaction.
     place: Option<usize>,
 }
 
@@ -52,7 +52,7 @@ fn calls(options: &CapturedOptions, transaction: &CapturedTransaction, place: Pl
 }
 
 impl Client for CapturedClient {
-    /// A transaction whose calls all happen to have been left out this time is chosen again.
+    /// Chooses again if all calls of a transaction were randomly left out.
     fn next(&mut self, transaction: &mut Transaction) -> Next {
         while transaction.calls().is_empty() {
             let calls = &mut self.transactions[self.choice.draw(&mut self.random)];
@@ -71,7 +71,8 @@ impl Client for CapturedClient {
     }
 }
 
-/// Draws the parameters of one call, which may repeat those of calls before it, and of itself.
+/// Draws the parameters of one call. They may repeat those of earlier calls and earlier ones of the same
+/// call.
 fn write_call(calls: &mut [Call], at: usize, random: &mut Random, to: &mut Transaction) {
     let (before, rest) = calls.split_at_mut(at);
     let Call { statement, text, parameters, drawn, place, .. } = &mut rest[0];

@@ -1,5 +1,5 @@
-//! A workload that was captured from a server: its statements, the transactions that they form, and how each
-//! parameter is drawn. Its tables are a copy of the server's, so that nothing of it can be loaded.
+//! Workloads captured from a server: statements, the transactions they form, and how to draw each parameter.
+//! The tables are a copy of the server's, so there are none to load.
 
 mod client;
 mod draw;
@@ -26,7 +26,7 @@ pub const NAME: &str = "captured";
 /// The name of its only role.
 const ROLE: &str = "main";
 
-/// Makes the clients. `options` have passed `check`.
+/// Creates the clients. `options` must have passed `check`.
 pub fn roles(options: &CapturedOptions, clients: u64, seed: u64, pace: Pace) -> Vec<Role> {
     let statements = options.statements.iter().map(statement).collect();
     let stream =
@@ -35,15 +35,15 @@ pub fn roles(options: &CapturedOptions, clients: u64, seed: u64, pace: Pace) -> 
 }
 
 fn statement(given: &options::CapturedStatement) -> Statement {
-    let name = lasting(&given.name);
+    let name = interned(&given.name);
     if !given.prepared {
         return Statement::unprepared(name);
     }
     Statement { quotes_numbers: true, ..Statement::prepared(name, given.sql.clone()) }
 }
 
-/// The same text, kept as long as the process, and once: names of statements are keys of what is counted.
-fn lasting(name: &str) -> &'static str {
+/// Interns a statement name for the life of the process: names are keys of the counts.
+fn interned(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = names.get(name) {

@@ -8,10 +8,10 @@ use super::NAME;
 use super::draw::Draw;
 use crate::error::{Error, Result};
 
-/// What a message of the protocol can count.
+/// Maximum parameter count of a protocol message.
 const MAX_PARAMETERS: usize = u16::MAX as usize;
-/// How often a call may be made, on average; all calls of a transaction together make up the most. Arbitrary: a
-/// transaction is held in memory as a whole, and chosen again if it happens to have no call.
+/// Average number of executions per call; the upper limit also applies to all calls of a transaction
+/// together. Arbitrary: a whole transaction is kept in memory, and drawn again if it happens to have no call.
 const TIMES: RangeInclusive<f64> = 0.0001..=10_000.0;
 
 /// A captured workload.
@@ -20,7 +20,7 @@ const TIMES: RangeInclusive<f64> = 0.0001..=10_000.0;
 pub struct CapturedOptions {
     /// All statements.
     pub statements: Vec<CapturedStatement>,
-    /// The kinds of transactions that they form.
+    /// The kinds of transactions they form.
     pub transactions: Vec<CapturedTransaction>,
 }
 
@@ -28,22 +28,22 @@ pub struct CapturedOptions {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CapturedStatement {
-    /// What it is called in results.
+    /// Its name in results.
     pub name: String,
     /// SQL with `$1`, `$2`, ….
     pub sql: String,
-    /// Whether it may be prepared; without parameters it need not.
+    /// Whether it is prepared; required if it has parameters.
     #[serde(default = "yes")]
     pub prepared: bool,
 }
 
-/// A kind of transactions.
+/// A kind of transaction.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CapturedTransaction {
-    /// How often it is chosen, beside the weights of the others.
+    /// Relative frequency.
     pub weight: f64,
-    /// Its calls, in order. BEGIN and COMMIT are calls as any other.
+    /// Its calls, in order, including BEGIN and COMMIT.
     pub calls: Vec<CapturedCall>,
 }
 
@@ -53,7 +53,7 @@ pub struct CapturedTransaction {
 pub struct CapturedCall {
     /// Index of the statement.
     pub statement: usize,
-    /// How many times it is called, on average.
+    /// Average number of executions.
     #[serde(default = "once")]
     pub times: f64,
     /// Its parameters.
@@ -70,23 +70,23 @@ fn yes() -> bool {
 }
 
 impl CapturedOptions {
-    /// Refuses what could not be issued.
+    /// Refuses invalid options.
     pub fn check(&self) -> Result<()> {
         if self.transactions.is_empty() {
-            return Err(wrong("it has no transaction".into()));
+            return Err(invalid("it has no transaction".into()));
         }
         self.transactions.iter().enumerate().try_for_each(|(at, one)| {
             let named = |what: &str| format!("transaction {at}: {what}");
             if !(one.weight > 0.0 && one.weight.is_finite()) {
-                return Err(wrong(named(&format!("its weight cannot be {}", one.weight))));
+                return Err(invalid(named(&format!("its weight cannot be {}", one.weight))));
             }
             let times = one.calls.iter().fold(0.0, |sum, call| sum + call.times);
             if one.calls.is_empty() || !TIMES.contains(&times) {
-                return Err(wrong(named(&format!("its calls are made {times} times"))));
+                return Err(invalid(named(&format!("its calls total {times} executions"))));
             }
             one.calls.iter().enumerate().try_for_each(|(number, call)| {
                 self.check_call(one, number).map_err(|why| {
-                    wrong(named(&format!("call {number}, of statement {}: {why}", call.statement)))
+                    invalid(named(&format!("call {number}, of statement {}: {why}", call.statement)))
                 })
             })
         })
@@ -102,10 +102,10 @@ impl CapturedOptions {
             return Err(format!("there are {} statements", self.statements.len()));
         };
         if !TIMES.contains(&call.times) {
-            return Err(format!("it cannot be called {} times", call.times));
+            return Err(format!("it cannot be executed {} times", call.times));
         }
         if !statement.prepared && !call.parameters.is_empty() {
-            return Err(format!("it is not prepared, and has parameters ({})", statement.name));
+            return Err(format!("it has parameters but is not prepared ({})", statement.name));
         }
         if call.parameters.len() > MAX_PARAMETERS {
             return Err(format!("it has more than {MAX_PARAMETERS} parameters"));
@@ -120,6 +120,6 @@ impl CapturedOptions {
     }
 }
 
-fn wrong(why: String) -> Error {
-    Error::new(format!("cannot issue workload \"{NAME}\"")).detail(why)
+fn invalid(why: String) -> Error {
+    Error::new(format!("cannot run workload \"{NAME}\"")).detail(why)
 }

@@ -1,11 +1,11 @@
-//! How a parameter is drawn.
+//! Draws parameters.
 
 use super::draw::Draw;
 use super::values::{write_decimal, write_element, write_letters, write_sum, write_uuid};
 use crate::random::{Random, Sampler};
 use crate::workload::data_set::write_integer;
 
-/// Chooses an index with probabilities in proportion to weights.
+/// A random choice of an index, with probabilities proportional to weights.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     sums: Vec<f64>,
@@ -26,7 +26,7 @@ impl Choice {
     }
 }
 
-/// A parameter of one client, ready to be drawn.
+/// The generator of a parameter, for one client.
 #[derive(Clone, Debug)]
 pub(super) enum Parameter {
     Null,
@@ -44,7 +44,7 @@ pub(super) enum Parameter {
 }
 
 impl Parameter {
-    /// Prepares what has passed `check`. Each of `clients` counts numbers of its own.
+    /// Creates a generator. `draw` must have passed `check`. Sequences of the `clients` are disjoint.
     pub(super) fn new(draw: &Draw, client: u64, clients: u64) -> Self {
         match draw {
             Draw::Null => Self::Null,
@@ -80,7 +80,7 @@ impl Parameter {
         }
     }
 
-    /// Draws a value and writes it. False: it is NULL. `earlier` gives what was drawn for a call's parameter.
+    /// Draws a value and writes it; returns false for NULL. `earlier` returns the drawn parameter of a call.
     pub(super) fn draw<'a>(
         &mut self,
         random: &mut Random,
@@ -88,7 +88,7 @@ impl Parameter {
         out: &mut Vec<u8>,
     ) -> bool {
         match self {
-            // What is returned is not known before the transaction begins; the client asks for it.
+            // A returned value is unknown before the transaction begins; the client requests it.
             Self::Null | Self::Returned { .. } => return false,
             Self::Constant(text) => out.extend_from_slice(text),
             Self::Integer(sampler) => write_integer(sampler.draw(random), out),

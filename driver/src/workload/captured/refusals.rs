@@ -1,4 +1,4 @@
-//! Tests of options that nothing can be issued by.
+//! Tests of invalid options.
 
 use serde_json::{Value, json};
 
@@ -8,37 +8,37 @@ use super::tests::with_parameters;
 fn refused(value: Value) -> String {
     let options: CapturedOptions = serde_json::from_value(value).unwrap();
     let error = options.check().unwrap_err();
-    assert_eq!(error.message, "cannot issue workload \"captured\"");
+    assert_eq!(error.message, "cannot run workload \"captured\"");
     error.detail.unwrap()
 }
 
 #[test]
 fn what_cannot_be_drawn_is_refused_with_its_place() {
     for (draw, why) in [
-        (json!({"draw": "integer", "low": 2, "high": 1}), "no integer can be drawn from 2 to 1"),
-        (json!({"draw": "one-of", "values": []}), "there is no value to choose from"),
+        (json!({"draw": "integer", "low": 2, "high": 1}), "cannot draw an integer from 2 to 1"),
+        (json!({"draw": "one-of", "values": []}), "the list of values is empty"),
         (json!({"draw": "one-of", "values": ["a"], "weights": [1, 2]}), "1 values have 2 weights"),
         (
             json!({"draw": "one-of", "values": ["a"], "weights": [0]}),
-            "weights are numbers from 0 on, and not all of them 0",
+            "weights must be non-negative numbers, not all of them 0",
         ),
-        (json!({"draw": "histogram", "bounds": [1]}), "a histogram has at least two bounds"),
-        (json!({"draw": "histogram", "bounds": [2, 1]}), "the bounds of a histogram do not ascend"),
+        (json!({"draw": "histogram", "bounds": [1]}), "a histogram needs at least two bounds"),
         (
-            json!({"draw": "histogram", "bounds": [1, 2], "scale": 19}),
-            "19 digits after the point are too many",
+            json!({"draw": "histogram", "bounds": [2, 1]}),
+            "the bounds of a histogram are not in ascending order",
         ),
-        (json!({"draw": "text", "least": 2, "most": 1}), "no text can have 2 to 1 letters"),
-        (json!({"draw": "sequence", "start": 1, "part": 1}), "there is no part 1 of 1"),
+        (json!({"draw": "histogram", "bounds": [1, 2], "scale": 19}), "19 decimals are too many"),
+        (json!({"draw": "text", "least": 2, "most": 1}), "a text cannot have 2 to 1 letters"),
+        (json!({"draw": "sequence", "start": 1, "part": 1}), "part 1 of 1 does not exist"),
         (
             json!({"draw": "same-as", "call": 0, "parameter": 0}),
-            "parameter 0 of call 0 does not stand before it",
+            "parameter 0 of call 0 is not an earlier parameter",
         ),
-        (json!({"draw": "returned", "call": 0, "column": 0}), "call 0 does not return column 0 before it"),
+        (json!({"draw": "returned", "call": 0, "column": 0}), "column 0 of call 0 is not an earlier result"),
         (json!({"draw": "mixture", "parts": []}), "a mixture has no parts"),
         (
             json!({"draw": "mixture", "parts": [[1, {"draw": "mixture", "parts": []}]]}),
-            "a part of a mixture or an array has parts, or is returned",
+            "a mixture or array contains a mixture, an array or a returned value",
         ),
     ] {
         let detail = refused(with_parameters(&json!([draw])));
@@ -50,13 +50,13 @@ fn what_cannot_be_drawn_is_refused_with_its_place() {
 fn a_workload_without_calls_or_statements_is_refused() {
     assert_eq!(refused(json!({})), "it has no transaction");
     let no_call = json!({"transactions": [{"weight": 1, "calls": []}]});
-    assert_eq!(refused(no_call), "transaction 0: its calls are made 0 times");
+    assert_eq!(refused(no_call), "transaction 0: its calls total 0 executions");
     let no_statement = json!({"transactions": [{"weight": 1, "calls": [{"statement": 0}]}]});
     let mut value = with_parameters(&json!([{"draw": "null"}]));
     value["statements"][0]["prepared"] = json!(false);
     assert_eq!(
         refused(value),
-        "transaction 0: call 0, of statement 0: it is not prepared, and has parameters (s)"
+        "transaction 0: call 0, of statement 0: it has parameters but is not prepared (s)"
     );
     assert_eq!(refused(no_statement), "transaction 0: call 0, of statement 0: there are 0 statements");
     let mut value = with_parameters(&json!([]));
@@ -64,9 +64,9 @@ fn a_workload_without_calls_or_statements_is_refused() {
     assert_eq!(refused(value), "transaction 0: its weight cannot be 0");
     let mut value = with_parameters(&json!([]));
     value["transactions"][0]["calls"][0]["times"] = json!(0);
-    assert_eq!(refused(value), "transaction 0: its calls are made 0 times");
+    assert_eq!(refused(value), "transaction 0: its calls total 0 executions");
     let calls = json!([{"statement": 0}, {"statement": 0, "times": 0.00001}]);
     let value =
         json!({"statements": [{"name": "s", "sql": ""}], "transactions": [{"weight": 1, "calls": calls}]});
-    assert_eq!(refused(value), "transaction 0: call 1, of statement 0: it cannot be called 0.00001 times");
+    assert_eq!(refused(value), "transaction 0: call 1, of statement 0: it cannot be executed 0.00001 times");
 }

@@ -6,7 +6,7 @@ use super::{CapturedOptions, roles};
 use crate::protocol::request::{Mode, write_call};
 use crate::workload::{Call, Next, Pace, Role, Transaction};
 
-/// A call as the server gets it: the statement's name and its parameters.
+/// A call as the server receives it: the statement's name and its parameters.
 type Sent = (&'static str, Vec<Option<String>>);
 
 fn options(value: Value) -> CapturedOptions {
@@ -15,7 +15,7 @@ fn options(value: Value) -> CapturedOptions {
     options
 }
 
-/// One statement, whose parameters are drawn like this.
+/// A workload of one statement with these parameters.
 pub(super) fn with_parameters(parameters: &Value) -> Value {
     json!({
         "statements": [{"name": "s", "sql": "SELECT $1"}],
@@ -32,7 +32,7 @@ fn next(role: &mut Role, client: usize) -> Vec<Sent> {
     transaction.calls().iter().map(sent).collect()
 }
 
-/// What one parameter is in many transactions of the first client.
+/// The values of one parameter in many transactions of the first client.
 fn drawn(draw: &Value) -> Vec<Option<String>> {
     let mut role = roles(&options(with_parameters(&json!([draw]))), 1, 7, Pace::Closed).remove(0);
     (0..2000).map(|_| next(&mut role, 0).remove(0).1.remove(0)).collect()
@@ -100,7 +100,7 @@ fn equal_seeds_give_equal_streams_and_clients_differ() {
 }
 
 #[test]
-fn integers_constants_and_null_are_drawn_as_told() {
+fn integers_constants_and_null_are_drawn_as_specified() {
     assert!(numbers(&json!({"draw": "integer", "low": -1, "high": 1})).iter().all(|n| n.abs() <= 1.0));
     let constants = drawn(&json!({"draw": "constant", "value": "it's"}));
     assert!(constants.iter().all(|text| text.as_deref() == Some("it's")));

@@ -1,11 +1,11 @@
-//! What values are written as: text that the server reads by the parameter's type.
+//! Text representations of values. The server parses them by the parameter's type.
 
 use std::io::Write;
 
 use crate::random::Random;
 use crate::workload::data_set::write_integer;
 
-/// Writes an integer with the point before its last `scale` digits.
+/// Writes an integer with a decimal point before its last `scale` digits.
 pub(super) fn write_decimal(value: i64, scale: u32, out: &mut Vec<u8>) {
     if scale == 0 {
         return write_integer(value, out);
@@ -13,7 +13,7 @@ pub(super) fn write_decimal(value: i64, scale: u32, out: &mut Vec<u8>) {
     let unit = 10_u64.pow(scale);
     let (sign, size) = (if value < 0 { "-" } else { "" }, value.unsigned_abs());
     let width = scale as usize;
-    // Writing to a vector does not fail.
+    // Writing to a vector cannot fail.
     let _ = write!(out, "{sign}{}.{:0width$}", size / unit, size % unit);
 }
 
@@ -22,7 +22,7 @@ pub(super) fn write_letters(random: &mut Random, (least, most): (u32, u32), out:
     out.extend((0..length).map(|_| b'a' + random.between(0, 25) as u8));
 }
 
-/// Writes 122 random bits as version 4 of RFC 9562.
+/// Writes a random UUID (version 4 of RFC 9562, 122 random bits).
 pub(super) fn write_uuid(random: &mut Random, out: &mut Vec<u8>) {
     let high = random.bits() & !0xF000 | 0x4000;
     let low = random.bits() >> 2 | 1 << 63;
@@ -37,7 +37,7 @@ pub(super) fn write_uuid(random: &mut Random, out: &mut Vec<u8>) {
     );
 }
 
-/// Writes an array's element, quoted.
+/// Writes an array element, quoted.
 pub(super) fn write_element(element: &[u8], (is_first, is_value): (bool, bool), out: &mut Vec<u8>) {
     if !is_first {
         out.push(b',');
@@ -55,7 +55,7 @@ pub(super) fn write_element(element: &[u8], (is_first, is_value): (bool, bool), 
     out.push(b'"');
 }
 
-/// Writes a text, or the sum of an integer's text and a number.
+/// Writes a text or, if it is an integer and `plus` is not 0, their sum.
 pub(super) fn write_sum(text: &[u8], plus: i64, out: &mut Vec<u8>) {
     let number = std::str::from_utf8(text).ok().and_then(|digits| digits.parse::<i64>().ok());
     match number {

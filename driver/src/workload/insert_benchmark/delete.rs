@@ -15,7 +15,7 @@ pub fn statements() -> Vec<Statement> {
     vec![Statement::unprepared("delete")]
 }
 
-/// Deletes as many rows per statement as are inserted per statement; every statement is a transaction.
+/// Deletes as many rows per statement as an insert statement adds; every statement is a transaction.
 pub struct Deleter {
     ledger: Arc<Ledger>,
     table: String,
@@ -30,7 +30,7 @@ impl Deleter {
 
     fn statement(&self) -> String {
         let Self { table, rows_per_commit, .. } = self;
-        // Without the lower bound the server would step over all index entries of dead rows each time.
+        // Without the lower bound, each statement would scan the index entries of all dead rows.
         format!(
             "delete from {table} where transactionid in (select transactionid from {table} \
              where transactionid >= {} order by transactionid asc limit {rows_per_commit})",

@@ -17,7 +17,7 @@ pub fn statements() -> Vec<Statement> {
     vec![Statement::unprepared("insert")]
 }
 
-/// Inserts rows, so many per statement; every statement is a transaction.
+/// Inserts `rows_per_commit` rows per statement; every statement is a transaction.
 pub struct Inserter {
     ledger: Arc<Ledger>,
     rows: RowWriter,

@@ -1,34 +1,35 @@
-//! What the clients of one table share: how far inserts and deletes have come, and where the old end of the
-//! table is guessed to be.
+//! The shared state of one table's clients: the progress of inserts and deletes, and the estimated position
+//! of the oldest row.
 //!
-//! In the reference, a process makes one delete statement for every insert statement and puts them into two
-//! queues of eight places. So neither side gets more than eight statements ahead of the other, and both go on
-//! at the same rate. Here the queues are counters. `Window` says how far apart these may get.
+//! In the reference, a process creates one delete statement for every insert statement and puts them into two
+//! queues of eight entries each. Neither side gets more than eight statements ahead of the other, and both
+//! proceed at the same rate. Here, counters replace the queues; `Window` is the maximum difference between
+//! them.
 //!
-//! Counters count what was committed, so that a statement that fails is made up for by the next one. A client has
-//! one statement under way at most, which its own rule counts in: the statements that were *sent* are never further
-//! apart than the window either.
+//! The counters count committed statements, so the next statement makes up for a failed one. A client has at
+//! most one statement in progress, which its own rule includes: the numbers of *sent* statements do not
+//! differ by more than the window either.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use crate::workload::Next;
 
-/// The places in each of the reference's queues.
+/// The size of each queue in the reference.
 pub const QUEUE_DEPTH: u64 = 8;
 
-/// After so many deletes the old end of the table is read again. The reference's `--resync_get_min=1000` is how many
-/// rounds it lets pass in between, so that it reads in every 1001st (counted by running it).
+/// Number of deletes after which the smallest key is read again. The reference's `--resync_get_min=1000` is
+/// the number of rounds between two reads, so it reads in every 1001st (counted by running it).
 const DELETES_PER_RESYNC: u64 = 1001;
 
-/// How far ahead of inserts deletes may get. Inserts may be `QUEUE_DEPTH` ahead of deletes in any case.
+/// How far deletes may get ahead of inserts. Inserts may always be `QUEUE_DEPTH` ahead of deletes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// There are no deletes.
+    /// No deletes.
     InsertsOnly,
-    /// As far as inserts ahead of deletes. For faithful mode; and for open loops, in which neither side should wait
-    /// for the other as long as both keep to their schedules.
+    /// `QUEUE_DEPTH`, as for inserts. For faithful mode, and for open loops, in which neither side should
+    /// wait for the other while both keep to their schedules.
     Even,
-    /// Not at all: a delete is due when its insert has been committed.
+    /// Not at all: a delete is due after its insert was committed.
     DeletesFollow,
 }
 
@@ -38,10 +39,10 @@ impl Window {
     }
 }
 
-/// Shared by the clients of one table, within one step.
+/// The shared state of one table's clients in one step.
 pub struct Ledger {
     window: Window,
-    /// How many insert statements the step has, and delete statements if it has any. `None`: no end.
+    /// Number of insert statements in the step, and of delete statements if it has any. `None`: no limit.
     statements: Option<u64>,
     inserts: AtomicU64,
     deletes: AtomicU64,
@@ -62,27 +63,27 @@ impl Ledger {
         }
     }
 
-    /// How many insert statements were committed.
+    /// Number of committed insert statements.
     pub fn inserts(&self) -> u64 {
         self.inserts.load(Ordering::Acquire)
     }
 
-    /// How many delete statements were committed.
+    /// Number of committed delete statements.
     pub fn deletes(&self) -> u64 {
         self.deletes.load(Ordering::Acquire)
     }
 
-    /// Whether the step's inserts are complete. Queries end then.
+    /// Whether the step's inserts are complete, which ends the queries.
     pub fn has_all_inserts(&self) -> bool {
         self.statements == Some(self.inserts())
     }
 
-    /// Where the oldest row is guessed to be. 0 before the first delete.
+    /// The estimated key of the oldest row; 0 before the first delete.
     pub fn oldest(&self) -> i64 {
         self.oldest.load(Ordering::Acquire)
     }
 
-    /// May another insert be sent?
+    /// Whether another insert may be sent.
     pub fn next_insert(&self) -> Next {
         let inserts = self.inserts();
         if self.statements == Some(inserts) {
@@ -94,7 +95,7 @@ impl Ledger {
         }
     }
 
-    /// May another delete be sent?
+    /// Whether another delete may be sent.
     pub fn next_delete(&self) -> Next {
         let deletes = self.deletes();
         if self.statements == Some(deletes) {
@@ -106,7 +107,7 @@ impl Ledger {
         }
     }
 
-    /// Should the old end of the table be read?
+    /// Whether the smallest key should be read.
     pub fn next_resync(&self) -> Next {
         let done = if self.window == Window::InsertsOnly { self.inserts() } else { self.deletes() };
         if self.statements == Some(done) {
@@ -118,24 +119,24 @@ impl Ledger {
         }
     }
 
-    /// An insert was committed.
+    /// Records a committed insert.
     pub fn insert_committed(&self) {
         self.inserts.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A delete that asked for `rows` rows was committed: the next one begins so much further.
+    /// Records a committed delete of `rows` rows: the next one begins that many keys further.
     pub fn delete_committed(&self, rows: u64) {
         let oldest = self.oldest().saturating_add_unsigned(rows);
         self.oldest.store(oldest, Ordering::Release);
         let deletes = self.deletes() + 1;
-        // Before the count is raised: no delete may slip in between, whose rows would be counted twice.
+        // Set before the count is raised: the rows of a delete in between would be counted twice.
         if deletes.is_multiple_of(DELETES_PER_RESYNC) {
             self.needs_resync.store(true, Ordering::Release);
         }
         self.deletes.store(deletes, Ordering::Release);
     }
 
-    /// The smallest key was read; `None` if the table is empty.
+    /// Records the smallest key read; `None` if the table is empty.
     pub fn resynced(&self, smallest: Option<i64>) {
         self.oldest.store(smallest.unwrap_or(0), Ordering::Release);
         self.needs_resync.store(false, Ordering::Release);
@@ -152,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// Three connections with one statement each, whose answers come in any order.
+    /// Three connections with one statement each; answers arrive in any order.
     struct Connections {
         ledger: Ledger,
         is_inserting: bool,
@@ -166,7 +167,7 @@ mod tests {
             Self { ledger, is_inserting: false, is_deleting: false, sent: (0, 0) }
         }
 
-        /// What happens next, at one of the connections: a statement is sent if that is possible, or answered.
+        /// The next event on one of the connections: sends a statement if possible, or answers it.
         fn step(&mut self, event: u8) {
             match event % 4 {
                 0 if self.is_inserting => {
@@ -186,7 +187,7 @@ mod tests {
                     self.is_deleting = true;
                 }
                 2 if self.ledger.next_resync() == Next::Ready => self.ledger.resynced(Some(7)),
-                // A statement fails: it was sent, but counts for nothing.
+                // A statement fails: it was sent, but does not count.
                 3 if self.is_inserting => {
                     self.sent.0 -= 1;
                     self.is_inserting = false;
@@ -226,7 +227,7 @@ mod tests {
         }
 
         #[test]
-        fn nobody_waits_for_ever(
+        fn no_client_waits_forever(
             events in prop::collection::vec(0u8..4, 1..600),
             window in prop::sample::select(vec![Window::Even, Window::DeletesFollow]),
             statements in 1u64..100,

@@ -1,8 +1,8 @@
-//! The client that stands for the reference's process `statement_maker`: all that the server sees of it is a
-//! connection, on which now and then the smallest key is read. Without deletes it is idle.
+//! The client that represents the reference's process `statement_maker`. The server sees only a connection
+//! that periodically reads the smallest key. Without deletes it is idle.
 //!
-//! It is apart from the client that deletes, so that reading the key takes no place in the schedule of deletes
-//! and no part of their latency; deletes wait for it.
+//! It is separate from the deleting client, so that reading the key affects neither the schedule of deletes
+//! nor their latency; deletes wait for it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub fn statements() -> Vec<Statement> {
     vec![Statement::unprepared("min-id")]
 }
 
-/// Reads the smallest key when the ledger asks for it.
+/// Reads the smallest key when the ledger requires it.
 pub struct Maker {
     ledger: Arc<Ledger>,
     sql: String,

@@ -6,39 +6,39 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// How large the benchmark is, and how its load is controlled.
+/// The size of the benchmark, and its load control.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// How many clients there are; each has its own table and up to four connections.
+    /// Number of clients; each has its own table and up to four connections.
     pub clients: u64,
-    /// Rows per client of the steps that insert as fast as they can.
+    /// Rows per client, for the steps that insert at full speed.
     pub rows: Rows,
-    /// How long the steps with a rate are meant to last.
+    /// Planned duration of the steps with a rate.
     pub step_seconds: u64,
-    /// The same for servers that are compared.
+    /// Random seed; the same for all compared servers.
     pub seed: u64,
-    /// How load is controlled.
+    /// Load control.
     #[serde(default)]
     pub mode: Mode,
     /// What ends the steps after `l.x`.
     #[serde(default)]
     pub ends: Ends,
-    /// Whether as many rows are deleted as are inserted, in the steps after `l.x`.
+    /// Whether the steps after `l.x` delete as many rows as they insert.
     #[serde(default = "yes")]
     pub deletes: bool,
-    /// How many values the columns have.
+    /// Number of distinct values of the columns.
     #[serde(default)]
     pub domains: Domains,
-    /// How long column `data` is.
+    /// Length of column `data`.
     #[serde(default)]
     pub data_length: DataLength,
-    /// What goes into column `dateandtime`.
+    /// Values of column `dateandtime`.
     #[serde(default)]
     pub timestamps: Timestamps,
 }
 
-/// Rows per client, by step; the sizes that are published as X/Y/Z.
+/// Rows per client, by step: the sizes published as X/Y/Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rows {
@@ -50,39 +50,39 @@ pub struct Rows {
     pub i2: u64,
 }
 
-/// How load is controlled.
+/// Load control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// As the reference client does: rates are bursts once a second, what is missed is not caught up.
+    /// As in the reference client: rates are bursts once a second; missed statements are not made up.
     Faithful,
-    /// Rates are open loops with uniform arrivals, and latency counts from when a statement was due.
+    /// Rates are open loops with uniform arrivals; latency is measured from the intended start.
     #[default]
     Corrected,
 }
 
-/// What ends the steps after `l.x`. `l.i0` and `l.x` always end after their rows.
+/// What ends the steps after `l.x`. `l.i0` and `l.x` always end after a number of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ends {
-    /// A number of inserted rows: those of `rows`, or the step's rate times `step_seconds`.
+    /// A number of inserted rows: from `rows`, or the step's rate times `step_seconds`.
     #[default]
     Count,
-    /// Nothing: the clients go on until the caller stops them. Not in faithful mode.
+    /// Nothing: the clients continue until the caller stops them. Not valid in faithful mode.
     Time,
 }
 
-/// How many values the columns have: each is drawn uniformly from 0 to one less.
+/// Number of distinct values of each column: n values are drawn uniformly from 0 to n - 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Domains {
-    /// Of `cashregisterid`.
+    /// Column `cashregisterid`.
     pub cash_registers: i64,
-    /// Of `customerid`.
+    /// Column `customerid`.
     pub customers: i64,
-    /// Of `productid`.
+    /// Column `productid`.
     pub products: i64,
-    /// Of `price`.
+    /// Column `price`.
     pub prices: i64,
 }
 
@@ -92,13 +92,13 @@ impl Default for Domains {
     }
 }
 
-/// The length of column `data`, drawn uniformly; both ends are included.
+/// The length of column `data`, drawn uniformly from an inclusive range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataLength {
-    /// The shortest, in characters.
+    /// The minimum, in characters.
     pub min: i64,
-    /// The longest.
+    /// The maximum, in characters.
     pub max: i64,
 }
 
@@ -108,14 +108,14 @@ impl Default for DataLength {
     }
 }
 
-/// The made-up time that goes into rows.
+/// The synthetic timestamps of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timestamps {
-    /// When `l.i0` begins, in seconds since 1970.
+    /// The first timestamp of `l.i0`, in seconds since 1970.
     pub start_s: i64,
-    /// How many insert statements have the same timestamp in the steps without a rate. The reference has as many as
-    /// the server does in a second, which would not be the same on two servers.
+    /// Insert statements per second of these timestamps, in the steps without a rate. In the reference this
+    /// depends on the server's speed, so that two servers would get different rows.
     pub statements_per_second: u64,
 }
 
@@ -126,23 +126,23 @@ impl Default for Timestamps {
     }
 }
 
-/// Arbitrary: four connections each.
+/// Arbitrary; each has up to four connections.
 const MAX_CLIENTS: u64 = 1000;
-/// Arbitrary: a thousand times the largest published table. Sequences end later.
+/// Arbitrary: a thousand times the largest published table, within the range of sequences.
 const MAX_ROWS: u64 = 1_000_000_000_000;
-/// A week, which fits into the timestamps of a step.
+/// A week, shorter than the timestamp range of a step.
 const MAX_STEP_SECONDS: u64 = 604_800;
 /// The columns are of type integer.
 const MAX_VALUES: i64 = i32::MAX as i64;
 /// `data` is a varchar(4000).
 pub(super) const MAX_DATA_LENGTH: i64 = 4000;
-/// The year 2100. Years must keep four digits until the end of the last step.
+/// The year 2100. Years must have four digits until the end of the last step.
 const MAX_START_S: i64 = 4_102_444_800;
 /// Arbitrary.
 const MAX_STATEMENTS_PER_SECOND: u64 = 1_000_000;
 
 impl Options {
-    /// Refuses sizes that the tables cannot hold, and contradictions.
+    /// Refuses sizes that the tables cannot hold, and contradictory options.
     pub fn check(&self) -> Result<()> {
         let DataLength { min, max } = self.data_length;
         let Timestamps { start_s, statements_per_second } = self.timestamps;

@@ -1,4 +1,4 @@
-//! The clients that query while others insert and delete: ranges of the secondary indexes, or keys.
+//! The clients that query during inserts and deletes: ranges of the secondary indexes, or keys.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::{Domains, ROWS_PER_QUERY};
 /// The role's name.
 pub const ROLE: &str = "query";
 
-/// After so many point queries the largest key is read again.
+/// Number of point queries after which the largest key is read again.
 const QUERIES_PER_RESYNC: u64 = 100;
 
-/// Range queries, in the order of their numbers within a table's statements.
+/// The range queries, in the order of a table's statements.
 const RANGES: [(&str, &str, &str); 3] = [
     ("market", "productid, customerid, price", "productid >= $1"),
-    // Strictly above: the last cash register finds no rows. That is how the reference has it.
+    // Strictly greater, as in the reference: the last cash register finds no rows.
     ("register", "cashregisterid, customerid, price", "cashregisterid > $1"),
     ("pdc", "price, dateandtime, customerid", "price >= $1"),
 ];
@@ -41,7 +41,8 @@ fn range_statement(client: u64, (name, columns, condition): (&'static str, &str,
 
 const MAX_ID: StatementId = 0;
 
-/// The statements of the role in a step with point queries: one that reads the largest key, and one per table.
+/// The statements of the role in a step with point queries: one that reads the largest key, and one per
+/// table.
 pub fn point_statements(clients: u64) -> Vec<Statement> {
     std::iter::once(Statement::unprepared("max-id")).chain((0..clients).map(point_statement)).collect()
 }
@@ -55,7 +56,7 @@ fn point_statement(client: u64) -> Statement {
     )
 }
 
-/// Ends a client of queries when the inserts of its table are complete.
+/// Ends a querying client when the inserts of its table are complete.
 pub struct QueryEnd {
     ledger: Arc<Ledger>,
     queries_per_check: u64,
@@ -63,7 +64,7 @@ pub struct QueryEnd {
 }
 
 impl QueryEnd {
-    /// Looks after every so many queries: the reference does after sixteen.
+    /// Checks after every `queries_per_check` queries: sixteen in the reference.
     pub fn new(ledger: Arc<Ledger>, queries_per_check: u64) -> Self {
         Self { ledger, queries_per_check, queries: 0 }
     }
@@ -73,11 +74,11 @@ impl QueryEnd {
     }
 }
 
-/// Draws one of the three range queries, and where its range begins.
+/// Draws one of the three range queries, and the start of its range.
 pub struct RangeQueries {
     end: QueryEnd,
     first_statement: StatementId,
-    /// How many values the first column of each query has.
+    /// Number of distinct values of each query's first column.
     values: [i64; 3],
     random: Random,
 }
@@ -110,7 +111,7 @@ impl Client for RangeQueries {
     }
 }
 
-/// Draws keys between the guessed oldest and the largest one.
+/// Draws keys between the estimated oldest and the largest one.
 pub struct PointQueries {
     end: QueryEnd,
     statement: StatementId,
@@ -136,8 +137,8 @@ impl PointQueries {
     }
 
     fn write_query(&mut self, transaction: &mut Transaction) {
-        // The largest key itself is never asked for, as in the reference. If the guess has run past it, or the
-        // table is empty, all ten keys are the guess.
+        // As in the reference, the largest key itself is never requested. If the estimate exceeds it, or the
+        // table is empty, all ten keys equal the estimate.
         let oldest = self.end.ledger.oldest();
         let newest = oldest.max(self.max_id - 1);
         transaction.call(self.statement);
@@ -149,7 +150,7 @@ impl PointQueries {
 
 impl Client for PointQueries {
     fn statements(&self, _all: usize) -> Range<StatementId> {
-        self.statement..self.statement + 1 // the one for the largest key is not prepared
+        self.statement..self.statement + 1 // reading the largest key is not prepared
     }
 
     fn next(&mut self, transaction: &mut Transaction) -> Next {
@@ -170,7 +171,7 @@ impl Client for PointQueries {
         self.needs_max_id = false;
     }
 
-    /// To read the largest key is no query, nor is its time a query's.
+    /// Reading the largest key does not count as a query.
     fn is_counted(&self) -> bool {
         self.is_query
     }

@@ -7,7 +7,7 @@ use super::options::MAX_DATA_LENGTH;
 use super::{DataLength, Domains};
 
 const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// One draw of 64 bits has so many characters of 6 bits.
+/// Characters of 6 bits per draw of 64 bits.
 const CHARACTERS_PER_DRAW: i64 = 10;
 
 /// Writes the rows of one client.
@@ -18,7 +18,7 @@ pub struct RowWriter {
 }
 
 impl RowWriter {
-    /// Draws from `random`. The options have been checked.
+    /// Draws from `random`. The options must have been checked.
     pub fn new(random: Random, domains: Domains, data_length: DataLength) -> Self {
         Self { random, domains, data_length }
     }
@@ -40,8 +40,8 @@ impl RowWriter {
         out.extend_from_slice(b"')");
     }
 
-    /// The reference cuts the random part from four MiB that it made at its start. To draw it afresh gives values
-    /// as random, and misses no cache.
+    /// The reference cuts the random part from 4 MiB generated at its start. New draws are equally random and
+    /// avoid cache misses.
     fn write_data(&mut self, out: &mut Vec<u8>) {
         let DataLength { min, max } = self.data_length;
         let length = self.random.between(min, max);
@@ -62,7 +62,8 @@ impl RowWriter {
 
 const FIXED: [u8; MAX_DATA_LENGTH as usize] = [b'a'; MAX_DATA_LENGTH as usize];
 
-/// Half of a value is to be random *bytes*, which are three quarters of as many base64 characters.
+/// Number of random characters in a value: 3/4 of half its length. The reference makes half of a value random
+/// *bytes*, and counts them before base64.
 fn random_length(length: i64) -> i64 {
     length * 3 / 8
 }

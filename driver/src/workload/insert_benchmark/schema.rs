@@ -1,6 +1,6 @@
-//! Tables, indexes and the clean-up between the writing and the reading steps, as statements for the caller.
+//! Statements for tables, indexes and the clean-up between the writing and the reading steps.
 //!
-//! Each statement is sent by itself, outside any transaction.
+//! The caller sends each statement separately, outside a transaction block.
 
 use super::Options;
 
@@ -9,7 +9,7 @@ pub fn table(client: u64) -> String {
     format!("pi{}", client + 1)
 }
 
-/// Before `l.i0`: makes a client's table anew, with a primary key only. In this order.
+/// Before `l.i0`: recreates a client's table, with a primary key only. Run in this order.
 pub fn create_table(client: u64) -> [String; 3] {
     let table = table(client);
     [
@@ -24,13 +24,13 @@ pub fn create_table(client: u64) -> [String; 3] {
              price int not null, \
              data varchar(4000))"
         ),
-        // The reference has the same number: backends then rarely touch the sequence.
+        // Same as in the reference, so that backends rarely access the sequence.
         format!("alter sequence {table}_transactionid_seq cache 1000"),
     ]
 }
 
-/// In `l.x`, after its inserts: the secondary indexes of a client's table. One after the other on one connection;
-/// the clients at the same time.
+/// In `l.x`, after its inserts: creates the secondary indexes of a client's table. Run one after another on
+/// one connection, concurrently for all clients.
 pub fn create_indexes(client: u64) -> [String; 3] {
     let table = table(client);
     [
@@ -40,18 +40,18 @@ pub fn create_indexes(client: u64) -> [String; 3] {
     ]
 }
 
-/// What pays the debt that `l.i2` leaves.
+/// The clean-up of the maintenance work that `l.i2` leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CleanUp {
-    /// One per table, all at the same time, each on its own connection.
+    /// One per table, run concurrently, each on its own connection.
     pub vacuums: Vec<String>,
-    /// When all of them have ended.
+    /// Run after all of them.
     pub checkpoint: &'static str,
 }
 
 /// The clean-up after `l.i2`. `server_version` is the server's `server_version_num`.
 ///
-/// The reference also says `verbose`, which only makes the server report what it has done.
+/// The reference also specifies `verbose`, which only adds progress messages.
 pub fn clean_up(options: &Options, server_version: u32) -> CleanUp {
     let arguments = if server_version >= 120_000 { "analyze, index_cleanup on" } else { "analyze" };
     CleanUp {

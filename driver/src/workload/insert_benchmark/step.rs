@@ -1,18 +1,18 @@
 //! The ten steps, and the clients of each.
 //!
-//! | step               | rows per commit | per client and second | clients of a table               | ends after       |
-//! |--------------------|-----------------|-----------------------|----------------------------------|------------------|
-//! | l.i0               | 100             | any                   | insert (maker)                   | X rows           |
-//! | l.x                | 100             | any                   | insert (maker)                   | one statement    |
-//! | l.i1               | 50              | any                   | insert, delete, maker            | Y rows           |
-//! | l.i2               | 5               | any                   | insert, delete, maker            | Z rows           |
-//! | qr100, qp100, …    | 50              | 100, 500, 1000 rows   | insert, delete, maker, query     | seconds × rate   |
+//! | step            | rows per commit | rows/s per client | roles of a table             | ends after     |
+//! |-----------------|-----------------|-------------------|------------------------------|----------------|
+//! | l.i0            | 100             | any               | insert (maker)               | X rows         |
+//! | l.x             | 100             | any               | insert (maker)               | one statement  |
+//! | l.i1            | 50              | any               | insert, delete, maker        | Y rows         |
+//! | l.i2            | 5               | any               | insert, delete, maker        | Z rows         |
+//! | qr100, qp100, … | 50              | 100, 500, 1000    | insert, delete, maker, query | seconds × rate |
 //!
-//! The maker that stands in parentheses is an idle connection, and exists in faithful mode only. Roles that insert
-//! and delete have a rate or none; queries and makers have none. Client i of every role works on table i+1: only
-//! clients of the same number wait for each other (`Next::Blocked`), so they belong on one thread.
+//! A maker in parentheses is an idle connection, in faithful mode only. Inserts and deletes may have a rate;
+//! queries and makers have none. Client i of every role works on table i+1. Only clients with the same index
+//! wait for each other (`Next::Blocked`), so they belong on one thread.
 //!
-//! `l.x` has 100 rows per client: that is what the reference does, whose prose says 100 in total.
+//! `l.x` inserts 100 rows per client, as in the reference's code; its documentation states 100 in total.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use super::{Ends, Mode, Options, stream};
 
 /// A step of the benchmark, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)] // the table above says what they are
+#[allow(missing_docs)] // described in the table above
 pub enum Step {
     LI0,
     LX,
@@ -66,7 +66,7 @@ impl Step {
         Self::Qp1000,
     ];
 
-    /// What it is called in publications.
+    /// Its published name.
     pub fn name(self) -> &'static str {
         match self {
             Self::LI0 => "l.i0",
@@ -82,7 +82,7 @@ impl Step {
         }
     }
 
-    /// How many rows each insert and each delete has.
+    /// Rows per insert and delete statement.
     pub fn rows_per_commit(self) -> u64 {
         match self {
             Self::LI0 | Self::LX => 100,
@@ -91,7 +91,7 @@ impl Step {
         }
     }
 
-    /// Rows that each client inserts, and deletes, per second; `None`: as many as it can.
+    /// Rows per second that each client inserts, and deletes; `None`: no limit.
     pub fn rows_per_second(self) -> Option<u64> {
         match self {
             Self::LI0 | Self::LX | Self::LI1 | Self::LI2 => None,
@@ -101,7 +101,7 @@ impl Step {
         }
     }
 
-    /// How many statements each client inserts with; `None`: until the caller stops it.
+    /// Insert statements per client; `None`: until the caller stops it.
     fn statements(self, options: &Options) -> Option<u64> {
         let rows = match (self, self.rows_per_second()) {
             (Self::LI0, _) => options.rows.i0,
@@ -157,8 +157,8 @@ impl Step {
 
 /// The clients of a step, by role: `insert`; `delete` and `maker`; `query`.
 ///
-/// A role that ends does so by itself (`Next::Finished`): all of them do, unless option `ends` is `time`. Fails if
-/// `options` are refused.
+/// All roles end by themselves (`Next::Finished`) unless option `ends` is `time`. Fails if `options` are
+/// invalid.
 pub fn roles(step: Step, options: &Options) -> Result<Vec<Role>> {
     options.check()?;
     let clients = StepClients::new(step, options);
@@ -175,7 +175,7 @@ pub fn roles(step: Step, options: &Options) -> Result<Vec<Role>> {
     Ok(roles)
 }
 
-/// Makes the clients of a step, for all tables.
+/// Creates the clients of a step, for all tables.
 struct StepClients<'a> {
     step: Step,
     options: &'a Options,

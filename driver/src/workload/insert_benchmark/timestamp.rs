@@ -1,35 +1,36 @@
-//! The made-up time that goes into rows, so that two servers get the same rows.
+//! Synthetic timestamps of rows, so that two servers get the same rows.
 //!
-//! The reference client writes its wall clock, in whole seconds. Here the k-th insert statement of a step (k from
-//! 0) has the instant `start + k / statements per second`, in whole seconds. With a rate, this is when the statement
-//! is due; without one, the number per second is an option. Each step begins a million seconds after the one
-//! before, so that time never goes back: new rows belong behind the old ones of their price in index pdc.
+//! The reference client writes its wall clock, in whole seconds. Here, the k-th insert statement of a step (k
+//! from 0) has the timestamp `start + k / statements per second`, in whole seconds. With a rate, this is when
+//! the statement is due; without one, the number per second is an option. Each step begins a million seconds
+//! after the previous one, so that time never goes back: in index pdc, new rows belong after the old ones
+//! with the same price.
 
 use crate::workload::data_set::write_integer;
 
-/// What a step has for itself: eleven days and a half, longer than any step is meant to last.
+/// The time range of a step: eleven and a half days, longer than the maximum duration of a step.
 pub const SECONDS_PER_STEP: i64 = 1_000_000;
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// Gives every insert statement its instant.
+/// Computes the timestamp of every insert statement.
 #[derive(Clone, Copy, Debug)]
 pub struct StatementClock {
-    /// The instant of the first statement, in seconds since 1970.
+    /// The timestamp of the first statement, in seconds since 1970.
     pub start_s: i64,
-    /// How many statements have the same instant.
+    /// Number of statements with the same timestamp.
     pub statements_per_second: u64,
 }
 
 impl StatementClock {
-    /// Appends the instant of a statement (counted from 0) as a timestamp without time zone.
+    /// Appends a statement's timestamp (statements are counted from 0), without time zone.
     pub fn write(self, statement: u64, out: &mut Vec<u8>) {
         let elapsed_s = statement / self.statements_per_second;
         write_timestamp(self.start_s.saturating_add_unsigned(elapsed_s), out);
     }
 }
 
-/// Appends `2026-01-01 00:00:00` for a number of seconds since 1970. Needs a year from 1970 to 9999.
+/// Appends a time in seconds since 1970 as `2026-01-01 00:00:00`. Requires a year from 1970 to 9999.
 fn write_timestamp(seconds: i64, out: &mut Vec<u8>) {
     let (year, month, day) = civil_date(seconds.div_euclid(SECONDS_PER_DAY));
     let second = seconds.rem_euclid(SECONDS_PER_DAY);
@@ -45,8 +46,8 @@ fn write_timestamp(seconds: i64, out: &mut Vec<u8>) {
     }
 }
 
-/// The Gregorian date of a day since 1970-01-01. After Howard Hinnant, "chrono-compatible low-level date
-/// algorithms": years begin in March, so that the leap day is the last of its year.
+/// The Gregorian date of a day number since 1970-01-01. Source: Howard Hinnant, "chrono-compatible low-level
+/// date algorithms". Years begin in March, so that the leap day is the last of its year.
 fn civil_date(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468; // since 0000-03-01
     let era = shifted.div_euclid(146_097); // 400 years

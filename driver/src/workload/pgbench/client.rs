@@ -1,14 +1,14 @@
-//! One client of a pgbench script: draws an account, a branch, a teller and an amount per transaction.
+//! A client of a pgbench script: draws an account, a branch, a teller and an amount per transaction.
 
 use super::{ACCOUNTS, BRANCHES, Call, ROLE, SUMMED, TELLERS};
 use crate::random::Random;
 use crate::workload::options::PgbenchOptions;
 use crate::workload::{Client, Next, Place, Transaction};
 
-/// The amount that is moved is between this and its negative.
+/// The maximum absolute amount of a transaction.
 const MAX_DELTA: i64 = 5000;
 
-/// A stream of transactions of one script.
+/// One client's stream of transactions.
 pub(super) struct PgbenchClient {
     calls: &'static [Call],
     scale: i64,
@@ -39,7 +39,8 @@ impl Client for PgbenchClient {
                 Call::UpdateAccount => written.int(delta).int(account),
                 Call::SelectAccount => written.int(account),
                 Call::SumAccounts => {
-                    written.int(self.random.between(1, ACCOUNTS * self.scale - SUMMED + 1)) // so many follow
+                    // At least SUMMED accounts follow.
+                    written.int(self.random.between(1, ACCOUNTS * self.scale - SUMMED + 1))
                 }
                 Call::UpdateTeller => written.int(delta).int(teller),
                 Call::UpdateBranch => written.int(delta).int(branch),

@@ -1,5 +1,5 @@
-//! pgbench's three built-in scripts, as pgbench of PostgreSQL 18 sends them (`--protocol=prepared`: BEGIN and END
-//! are prepared too); on the same tables a sum over many accounts, which is our own.
+//! pgbench's three built-in scripts, as sent by PostgreSQL 18's pgbench (`--protocol=prepared`: BEGIN and END
+//! are prepared, too), and an additional script on the same tables: a sum over many accounts.
 
 mod client;
 mod table;
@@ -20,18 +20,18 @@ const BRANCHES: i64 = 1;
 const TELLERS: i64 = 10;
 /// Accounts per unit of scale.
 const ACCOUNTS: i64 = 100_000;
-/// Accounts that one sum reads: arbitrary, about 17 pages, some ten times what finding the first one takes.
+/// Accounts per sum. Arbitrary: about 17 pages, roughly ten times the cost of finding the first one.
 const SUMMED: i64 = 1000;
 
-/// The script that pgbench has not.
+/// The script that pgbench does not have.
 const AGGREGATE: &str = "pgbench-aggregate";
 
 /// One of the scripts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Script {
-    /// What the workload is called.
+    /// The workload's name.
     pub name: &'static str,
-    /// Its statements, in order: every transaction executes each of them once.
+    /// Its statements, in order; every transaction executes each one once.
     calls: &'static [Call],
 }
 
@@ -70,18 +70,18 @@ pub static SCRIPTS: [Script; 4] = [
     Script { name: AGGREGATE, calls: &[Call::SumAccounts] },
 ];
 
-/// The script of a workload's name.
+/// The script with this workload name.
 pub fn find(name: &str) -> Option<&'static Script> {
     SCRIPTS.iter().find(|script| script.name == name)
 }
 
 impl Script {
-    /// Refuses options that pgbench's tables cannot take.
+    /// Refuses sizes that pgbench's tables cannot hold.
     pub fn check(&self, options: &PgbenchOptions) -> crate::error::Result<()> {
         options.check(self.name)
     }
 
-    /// The clients of this script. `options` have passed `check`.
+    /// The clients of this script. `options` must have passed `check`.
     pub fn roles(&self, options: &PgbenchOptions, clients: u64, seed: u64, pace: Pace) -> Vec<Role> {
         let stream = |client| {
             Box::new(PgbenchClient::new(self.calls, options, Place { client, clients, seed }))
@@ -102,7 +102,7 @@ impl Call {
             Self::SelectAccount => {
                 ("select-account", "SELECT abalance FROM pgbench_accounts WHERE aid = $1;")
             }
-            // With BETWEEN the server would plan each one anew: of a range it does not know it expects more rows.
+            // With BETWEEN the server would choose custom plans: its estimate for an unknown range is higher.
             Self::SumAccounts => (
                 "sum-accounts",
                 "SELECT sum(abalance) FROM (SELECT abalance FROM pgbench_accounts WHERE aid >= $1 \

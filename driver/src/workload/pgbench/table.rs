@@ -3,30 +3,27 @@
 use super::{ACCOUNTS, BRANCHES, TELLERS};
 use crate::workload::data_set::{Table, write_integer};
 use crate::workload::options::PgbenchOptions;
-use crate::workload::own_schema;
+use crate::workload::schema_of_client;
 
-/// From this scale on, pgbench declares account numbers as bigint.
+/// pgbench declares account numbers as bigint from this scale on.
 const BIGINT_SCALE: i64 = 20_000;
 
-/// The tables that the scripts start from, in every schema. Nothing in them is random.
+/// The initial tables of the scripts, in every schema. They contain no random values.
 pub fn data_set(options: &PgbenchOptions) -> Vec<Table> {
     if options.schemas == 0 {
         return tables("", options.scale);
     }
-    (1..=options.schemas)
-        .map(own_schema::of_client)
-        .flat_map(|name| in_schema(&name, options.scale))
-        .collect()
+    (1..=options.schemas).map(schema_of_client).flat_map(|name| in_schema(&name, options.scale)).collect()
 }
 
-/// The tables of one client, the first of which makes their schema.
+/// The tables of one client; the first one also creates their schema.
 fn in_schema(name: &str, scale: i64) -> Vec<Table> {
     let mut own = tables(&format!("{name}."), scale);
     own[0].create.insert(0, format!("create schema if not exists {name}"));
     own
 }
 
-/// The tables with `place` before their names: a schema and a dot, or nothing.
+/// The tables, with names prefixed by `place`: a schema and a dot, or empty.
 fn tables(place: &str, scale: i64) -> Vec<Table> {
     let aid = if scale >= BIGINT_SCALE { "bigint" } else { "int" };
     vec![history(place, aid), tellers(place, scale), accounts(place, aid, scale), branches(place, scale)]
@@ -70,7 +67,7 @@ fn branches(place: &str, scale: i64) -> Table {
     table
 }
 
-/// A table that replaces an older one, as pgbench does.
+/// A table that replaces an existing one, as in pgbench.
 fn table(
     place: &str,
     name: &str,

@@ -1,4 +1,4 @@
-//! One client of a sysbench script: draws tables, keys and contents, and writes the transactions.
+//! A client of a sysbench script: draws tables, keys and contents, and writes the transactions.
 
 use super::statements::{Ids, Kind};
 use super::{ROLE, Script, Step};
@@ -7,16 +7,16 @@ use crate::workload::data_set::write_integer;
 use crate::workload::options::SysbenchOptions;
 use crate::workload::{Client, Next, Place, Transaction};
 
-/// Groups of digits in column `c`.
+/// Digit groups in column `c`.
 pub(super) const C_GROUPS: usize = 10;
-/// Groups of digits in column `pad`.
+/// Digit groups in column `pad`.
 pub(super) const PAD_GROUPS: usize = 5;
-/// Keys that `select_random_points` asks for at once, and ranges that `select_random_ranges` does.
+/// Keys per statement of `select_random_points`, and ranges per statement of `select_random_ranges`.
 const RANDOM_POINTS: u32 = 10;
-/// From the first to the last key of a range of `select_random_ranges`.
+/// Distance from the first to the last key of a range of `select_random_ranges`.
 const RANDOM_RANGE_DELTA: i64 = 5;
 
-/// A stream of transactions of one script.
+/// One client's stream of transactions.
 pub(super) struct SysbenchClient {
     steps: &'static [Step],
     is_transaction: bool,
@@ -84,7 +84,7 @@ impl SysbenchClient {
             .int(self.draw_key());
     }
 
-    /// A row is deleted and another with the same id inserted, so that the table keeps its rows.
+    /// Deletes a row and inserts another one with the same id, so that the number of rows stays constant.
     fn delete_insert(&mut self, to: &mut Transaction) {
         let table = self.draw_table();
         let id = self.draw_key();
@@ -152,8 +152,8 @@ impl Client for SysbenchClient {
     }
 }
 
-/// The first and the last key of a client's segment. As in sysbench, neighbours share the key between them, and
-/// the first segment starts at 0, where no row is.
+/// The first and the last key of a client's segment. As in sysbench, neighbouring segments share a key, and
+/// the first segment starts at 0, where there is no row.
 pub(super) fn segment(table_size: i64, place: Place) -> (i64, i64) {
     let length = table_size as f64 / place.clients as f64;
     let low = length * place.client as f64;

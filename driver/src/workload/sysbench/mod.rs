@@ -1,9 +1,9 @@
-//! The OLTP family of sysbench 1.0, statement by statement, as its PostgreSQL driver sends it.
+//! The OLTP family of sysbench 1.0, statement by statement, as sent by its PostgreSQL driver.
 //!
-//! What a server sees is the same as from sysbench: texts, order, how tables and keys are chosen, how columns are
-//! filled. One thing differs on purpose: where sysbench restarts an event (deadlock, serialisation failure,
-//! duplicate key), it draws new parameters; here the same transaction is tried again with the same ones (ADR 9), so
-//! that the streams of two servers do not drift apart.
+//! A server sees the same as from sysbench: texts, order, choice of tables and keys, contents of columns.
+//! There is one intended difference. When sysbench restarts an event (deadlock, serialization failure,
+//! duplicate key), it draws new parameters; here, the same transaction is retried with the same parameters
+//! (ADR 9), so that the streams of two servers do not diverge.
 
 mod client;
 mod statements;
@@ -23,14 +23,14 @@ const ROLE: &str = "main";
 /// One of sysbench's scripts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Script {
-    /// What the workload is called.
+    /// The workload's name.
     pub name: &'static str,
-    /// Whether its statements stand between BEGIN and COMMIT, unless option `skip_trx` is set.
+    /// Whether its statements are enclosed in BEGIN and COMMIT, unless option `skip_trx` is set.
     has_transaction: bool,
     steps: &'static [Step],
 }
 
-/// A part of a transaction. Each chooses its table anew.
+/// A part of a transaction. Each part chooses its own table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     PointSelects(u32),
@@ -84,13 +84,13 @@ const fn transaction(name: &'static str, steps: &'static [Step]) -> Script {
     Script { name, has_transaction: true, steps }
 }
 
-/// The script of a workload's name.
+/// The script with this workload name.
 pub fn find(name: &str) -> Option<&'static Script> {
     SCRIPTS.iter().find(|script| script.name == name)
 }
 
 impl Script {
-    /// Refuses options that sysbench's tables or this script cannot take.
+    /// Refuses options that are not valid for sysbench's tables or for this script.
     pub fn check(&self, options: &SysbenchOptions) -> crate::error::Result<()> {
         options.check(self.name)?;
         if self.steps.iter().any(|step| step.reads_first_table_only()) {
@@ -99,7 +99,7 @@ impl Script {
         Ok(())
     }
 
-    /// The clients of this script. `options` have passed `check`.
+    /// The clients of this script. `options` must have passed `check`.
     pub fn roles(&'static self, options: &SysbenchOptions, clients: u64, seed: u64, pace: Pace) -> Vec<Role> {
         let (ids, statements) = Ids::assign(&self.kinds(options), options.tables);
         let stream = |client| {

@@ -1,4 +1,4 @@
-//! What the statements of sysbench's scripts say, as PostgreSQL receives them: `?` has become `$1`, `$2`, ….
+//! The statements of sysbench's scripts, as PostgreSQL receives them: `$1`, `$2`, … replace `?`.
 
 use crate::workload::{Statement, StatementId};
 
@@ -43,7 +43,7 @@ impl Kind {
         }
     }
 
-    /// The text; `#` is the table's number, if there is a statement per table.
+    /// The text; `#` is the table's number in statements that exist once per table.
     fn sql(self) -> &'static str {
         match self {
             Self::Begin => "BEGIN",
@@ -64,12 +64,12 @@ impl Kind {
     }
 }
 
-/// What sysbench declares: every integer as bigint, every text as varchar. It decides which operators the server
-/// chooses.
+/// Types declared by sysbench: bigint for every integer, varchar for every text. They determine the server's
+/// choice of operators.
 const INT8: u32 = 20;
 const VARCHAR: u32 = 1043;
 
-// The blanks are sysbench's.
+// The whitespace is sysbench's.
 const RANDOM_POINTS: &str = "        SELECT id, k, c, pad
           FROM sbtest1
           WHERE k IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
@@ -94,12 +94,12 @@ impl Kind {
     }
 }
 
-/// Which statement of a role is which.
+/// The statement indices of a role, by kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ids([StatementId; KINDS]);
 
 impl Ids {
-    /// Lists the statements of `kinds`, for every table where they name one.
+    /// Creates the statements of `kinds`: one per table for those with a table number, otherwise one.
     pub(super) fn assign(kinds: &[Kind], tables: i64) -> (Self, Vec<Statement>) {
         let mut first = [0; KINDS];
         let mut statements = Vec::new();
@@ -111,7 +111,7 @@ impl Ids {
         (Self(first), statements)
     }
 
-    /// The statement of a kind that there is once.
+    /// The statement of a kind that exists only once.
     pub(super) fn only(&self, kind: Kind) -> StatementId {
         self.0[kind as usize]
     }

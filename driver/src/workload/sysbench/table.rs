@@ -1,14 +1,14 @@
-//! The tables of sysbench's `prepare`, row for row alike but for the digits.
+//! The tables of sysbench's `prepare`, row for row, except for the random digits.
 
 use super::client::{C_GROUPS, PAD_GROUPS};
 use crate::random::Random;
 use crate::workload::data_set::{Table, write_integer};
 use crate::workload::options::SysbenchOptions;
 
-/// The tables that every script of the family starts from. Keys `k` are uniform, whatever the distribution of the
-/// run is, so that runs with other distributions can share the data.
+/// The initial tables of all scripts. Keys `k` are uniform regardless of the run's distribution, so that runs
+/// with different distributions can share the data.
 ///
-/// The state is that after `sysbench prepare` and VACUUM (FREEZE, ANALYZE).
+/// The state is the same as after `sysbench prepare` and VACUUM (FREEZE, ANALYZE).
 pub fn data_set(options: &SysbenchOptions, seed: u64) -> Vec<Table> {
     (1..=options.tables).map(|number| table(number, options.table_size, seed)).collect()
 }
@@ -38,7 +38,7 @@ fn table(number: i64, rows: i64, seed: u64) -> Table {
     )];
     table.copy = format!("COPY {name} (id, k, c, pad) FROM STDIN WITH (FREEZE)");
     table.after = vec![
-        // sysbench leaves `id` to the sequence.
+        // In sysbench, `id` comes from the sequence.
         format!("SELECT setval('{name}_id_seq', {rows})"),
         format!("CREATE INDEX k_{number} ON {name}(k)"),
         format!("VACUUM (FREEZE, ANALYZE) {name}"),

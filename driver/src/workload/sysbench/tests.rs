@@ -158,7 +158,8 @@ fn a_client_has_the_same_transactions_however_many_others_there_are() {
 
 #[test]
 fn segments_share_the_table_and_overlap_in_one_key() {
-    // By hand, after rlen = table_size / threads and sb_rand(rlen * tid, rlen * tid + rlen) cut to integers.
+    // By hand, from rlen = table_size / threads and sb_rand(rlen * tid, rlen * tid + rlen), truncated to
+    // integers.
     let segment = |client| client::segment(1000, Place { client, clients: 3, seed: 1 });
     assert_eq!([segment(0), segment(1), segment(2)], [(0, 333), (333, 666), (666, 1000)]);
     assert_eq!(client::segment(2, Place { client: 2, clients: 8, seed: 1 }), (0, 0));

@@ -2,8 +2,8 @@
 
 Pure: bytes in, bytes out.
 
-ALTER SYSTEM drops comments, takes every entry of the name out, appends the new one, and writes all entries
-in one fixed form. A file in exactly that form is *canonical*: nobody has written into it by hand since.
+ALTER SYSTEM drops comments, removes all entries with the name, appends the new one, and writes all entries in
+one fixed form. A file in exactly that form is *canonical*: it has not been edited by hand since.
 Sources: src/backend/utils/misc/guc.c (write_auto_conf_file, replace_auto_config_value) and guc-file.l.
 """
 
@@ -37,19 +37,19 @@ _EMPTY = re.compile(r"[ \t\r\f\v]*(#.*)?$")
 
 @dataclass(frozen=True)
 class Entry:
-    """One setting as the file has it."""
+    """One setting in the file."""
 
     name: str
     value: str
 
 
 def parse(content: bytes) -> tuple[Entry, ...]:
-    """Return the entries in the file's order; of several with one name the last one counts.
+    """Return the entries in the file's order; the last of several entries with the same name counts.
 
     Raises: StorageError naming the line that is not a setting.
     """
     entries = []
-    # Bytes that are no UTF-8 pass through unharmed: a value may be in the encoding of any database.
+    # Bytes that are not UTF-8 are preserved: a value may have the encoding of any database.
     for number, line in enumerate(_decoded(content).split("\n"), start=1):
         if _EMPTY.match(line):
             continue
@@ -63,14 +63,14 @@ def parse(content: bytes) -> tuple[Entry, ...]:
 def render(entries: Iterable[Entry]) -> bytes:
     """Return the file that ALTER SYSTEM would write.
 
-    Raises: StorageError for a value that no such file can hold: the server could not read it again.
+    Raises: StorageError for a value that the server could not read back from such a file.
     """
     entries = tuple(entries)
     for entry in entries:
         if "\n" in entry.value:
             raise StorageError(
-                f'postgresql.auto.conf cannot hold the value of "{entry.name}"',
-                detail="it has a line feed in it",
+                f'postgresql.auto.conf cannot contain the value of "{entry.name}"',
+                detail="the value contains a line feed",
                 hint="set it by hand, in postgresql.conf",
             )
     lines = [f"{entry.name} = '{_escaped(entry.value)}'\n" for entry in entries]
@@ -83,7 +83,7 @@ def values(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def names_in_order(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """Return the names of the entries that count, as they are written and in their order."""
+    """Return the names of the effective entries, in the file's spelling and order."""
     last: dict[str, str] = {}
     for entry in tuple(entries)[::-1]:
         last.setdefault(entry.name.lower(), entry.name)
@@ -96,16 +96,16 @@ def with_value(entries: Iterable[Entry], name: str, value: str | None) -> tuple[
     return others if value is None else (*others, Entry(name, value))
 
 
-def says_the_same(current: bytes, former: bytes) -> bool:
+def differs_only_in_format(current: bytes, former: bytes) -> bool:
     """Whether ``current`` and ``former`` differ only in ALTER SYSTEM's own formatting.
 
-    Then putting the former bytes back changes no setting and takes nothing away that somebody wrote.
+    If so, restoring the former bytes changes no setting and loses no manual edit.
     """
     try:
         entries = parse(current)
         return render(entries) == current and values(entries) == values(parse(former))
     except StorageError:
-        return False  # written by hand since: the bytes in it are somebody's
+        return False  # edited by hand since
 
 
 def _decoded(content: bytes) -> str:

@@ -1,7 +1,7 @@
 """Edits of configuration files by other users that are not in force yet.
 
-Our reload would put them in force, our restart even more of them, and no revert of ours could take that
-back. They are therefore found before anything is changed. Pure, apart from ``read_foreign_edits``.
+A reload by pgdyno would put them into effect, a restart even more of them, and a revert could not undo that.
+Therefore they are detected before anything is changed. Pure, apart from ``read_foreign_edits``.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from pgdyno.postgres.guc import Guc
 _OF_THE_CONNECTION = frozenset(
     {"tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout"}
 )
-"""The server shows those of the asking connection, 0 over a socket, and not what its files say."""
-_NOT_SHOWN = "(disabled)"  # archive_command, while archive_mode is off
+"""The server shows the values of the current connection, 0 over a socket, not those of its files."""
+_NOT_SHOWN = "(disabled)"  # shown for archive_command while archive_mode is off
 _BYTES, _HASH = "auto_conf", "auto_conf_sha256"
 
 
 @dataclass(frozen=True)
 class ForeignEdits:
-    """Pending edits in the configuration files, in words.
+    """Pending edits in the configuration files, as texts.
 
-    ``unknown`` gives the reason why the files could not be read.
+    ``unknown``: why the files could not be read; None: they were.
     """
 
     errors: tuple[str, ...] = ()
@@ -39,27 +39,27 @@ class ForeignEdits:
     unknown: str | None = None
 
     def check(self, *, with_restart: bool) -> None:
-        """Refuse to continue if our reload or restart would activate other users' edits.
+        """Refuse to continue if a reload or restart would put other users' edits into effect.
 
         Raises: RefusedError with every such line.
         """
         if self.errors:
             raise RefusedError(
-                "the server's configuration files contain errors: nothing would be loaded from them",
+                "the server would load nothing from its configuration files, because they contain errors",
                 detail="; ".join(self.errors),
                 hint="correct them, then try again",
             )
         if self.for_reload:
             raise RefusedError(
                 "the server's configuration files contain edits that are not loaded yet",
-                detail=f"a reload would put them in force: {'; '.join(self.for_reload)}",
-                hint="load them first (SELECT pg_reload_conf()) or take them back, then try again",
+                detail=f"a reload would put them into effect: {'; '.join(self.for_reload)}",
+                hint="load them first (SELECT pg_reload_conf()) or undo them, then try again",
             )
         if with_restart and self.for_restart:
             raise RefusedError(
                 f"settings changed by others wait for a restart: {', '.join(self.for_restart)}",
-                detail="the restart that the plan needs would put them in force, which revert could not undo",
-                hint="restart the server first or take them back, then try again",
+                detail="the plan's restart would put them into effect, and revert could not undo that",
+                hint="restart the server first or undo them, then try again",
             )
 
 
@@ -87,7 +87,7 @@ def foreign_edits(entries: Iterable[FileEntry], gucs: Mapping[str, Guc]) -> Fore
                 if name in known and _differs(entry, known[name])
             ),
             *(
-                f"{guc.name} is in no file any more"
+                f"{guc.name} is no longer in any file"
                 for name, guc in known.items()
                 if _is_gone(guc, name, last)
             ),
@@ -97,21 +97,21 @@ def foreign_edits(entries: Iterable[FileEntry], gucs: Mapping[str, Guc]) -> Fore
 
 
 def _place(entry: FileEntry) -> str:
-    """Name the line, not the value, which may be a secret."""
+    """Return the entry's place, without its value, which may be a secret."""
     what = entry.name or "a line"
     return f"{what} in {entry.file}, line {entry.line}" + (f": {entry.error}" if entry.error else "")
 
 
 def _waits(entry: FileEntry, known: Mapping[str, Guc]) -> bool:
-    """Tell an error from a good value that waits for a restart: both "could not be applied"."""
+    """Whether a valid value waits for a restart: its error is also "could not be applied"."""
     guc = known.get(entry.name.lower())
     return guc is not None and guc.pending_restart
 
 
 def _awaits(entry: FileEntry | None, guc: Guc) -> bool:
-    """Whether a restart would really change it.
+    """Whether a restart would really change the setting.
 
-    The server keeps the mark when a setting that had been added to a file was taken out again.
+    The server keeps pending_restart when a setting was added to a file and removed again.
     """
     if not guc.pending_restart:
         return False
@@ -119,12 +119,12 @@ def _awaits(entry: FileEntry | None, guc: Guc) -> bool:
 
 
 def _differs(entry: FileEntry, guc: Guc) -> bool:
-    """Whether a reload would take over the entry that counts."""
+    """Whether a reload would put the effective entry into effect."""
     if not entry.is_applied or guc.pending_restart or guc.needs_restart:
         return False
     if guc.source == "default":
-        return True  # a loaded entry would be the source, also with the default's value
-    # The command line, a role or this session hides what is configured.
+        return True  # a loaded entry would be the source, even with the default's value
+    # The command line, a role or this session overrides the files.
     return guc.source == "configuration file" and not _is_same(entry, guc)
 
 
@@ -136,7 +136,7 @@ def _is_same(entry: FileEntry, guc: Guc) -> bool:
     try:
         return guc.equals(entry.value)
     except SettingError:
-        return True  # an alias that enumvals does not show; the server itself accepted it
+        return True  # an alias missing in enumvals; the server accepted it
 
 
 def _is_gone(guc: Guc, name: str, last: Mapping[str, FileEntry]) -> bool:
@@ -144,23 +144,23 @@ def _is_gone(guc: Guc, name: str, last: Mapping[str, FileEntry]) -> bool:
 
 
 def _folded(text: str) -> str:
-    """Return a text without the differences that the server makes: it shows "ISO, DMY" for "iso,dmy"."""
+    """Return a text without the server's normalisation: it shows "ISO, DMY" for "iso,dmy"."""
     return re.sub(r"\s*,\s*", ",", text).casefold()
 
 
 def kept(content: bytes) -> dict[str, str]:
-    """Return the part of a receipt's state that holds a file."""
+    """Return a file's content as part of a receipt's state."""
     return {_BYTES: base64.b64encode(content).decode(), _HASH: hashlib.sha256(content).hexdigest()}
 
 
 def former_content(state: Mapping[str, str]) -> bytes | None:
-    """Return the file that a receipt holds; None if it could not be read at the time.
+    """Return the file's content in a receipt's state; None if it could not be read at the time.
 
-    Raises: StorageError if the bytes are not those that were put in.
+    Raises: StorageError if the content does not match its checksum.
     """
     if _BYTES not in state:
         return None
     content = base64.b64decode(state[_BYTES], validate=True)
     if hashlib.sha256(content).hexdigest() != state[_HASH]:
-        raise StorageError("the receipt's copy of postgresql.auto.conf does not fit its checksum")
+        raise StorageError("the receipt's copy of postgresql.auto.conf does not match its checksum")
     return content

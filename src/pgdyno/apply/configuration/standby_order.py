@@ -1,8 +1,8 @@
-"""The order in which five settings change on a primary and its standbys. Pure.
+"""The order of changing five settings on a primary and its standbys. Pure.
 
-A standby must have at least the primary's values, or it stops replaying WAL and does not start again: they
-are raised on every standby first and on the primary last, and lowered on the primary first. Source:
-PostgreSQL manual, "Hot Standby", "Administrator's Overview". Cascading standbys are both at once.
+A standby must have at least the primary's values, or it stops replaying WAL and does not start again. They
+must be raised on all standbys before the primary, and lowered on the primary before the standbys. Source:
+PostgreSQL manual, "Hot Standby", "Administrator's Overview". A cascading standby is both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Moves:
 def check_standby_order(server: Server, wanted: Mapping[str, str], *, is_order_kept: bool = False) -> None:
     """Refuse a change that would stop a standby.
 
-    ``is_order_kept`` is the user's word that the other servers have been changed already.
+    ``is_order_kept``: the user states that the other servers have already been changed.
     Raises: RefusedError naming the order.
     """
     moves = _moves(server.settings, wanted)
@@ -35,13 +35,13 @@ def check_standby_order(server: Server, wanted: Mapping[str, str], *, is_order_k
         raise RefusedError(
             f"{', '.join(moves.raised)} must be raised on the standbys first",
             detail=f"{reason}; a standby with less than its primary stops replaying and does not start again",
-            hint="raise them on every standby and restart it, then come back and say --standbys-done",
+            hint="raise them on every standby and restart it, then repeat this command with --standbys-done",
         )
     if moves.lowered and server.is_in_recovery:
         raise RefusedError(
             f"{', '.join(moves.lowered)} must be lowered on the primary first",
             detail="this server is a standby; with less than its primary it would not start again",
-            hint="lower them on the primary and restart it, then come back and say --standbys-done",
+            hint="lower them on the primary and restart it, then repeat this command with --standbys-done",
         )
 
 
@@ -56,10 +56,10 @@ def _moves(gucs: Mapping[str, Guc], wanted: Mapping[str, str]) -> _Moves:
 
 
 def _standbys(server: Server) -> str | None:
-    """Say which standbys there are; None if there are none."""
+    """Describe the server's standbys; None if it has none."""
     standbys = server.standbys.value
     if isinstance(standbys, Unknown):
-        return f"it is not known whether this server has standbys: {standbys.reason}"
+        return f"it is unknown whether this server has standbys: {standbys.reason}"
     if not standbys:
         return None
     return "standbys: " + ", ".join(standby.application_name or "unnamed" for standby in standbys)

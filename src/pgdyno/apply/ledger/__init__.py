@@ -1,1 +1,1 @@
-"""Receipts, and the log that holds them."""
+"""Receipts, and the journal that contains them."""

@@ -2,20 +2,19 @@
 
 Each line is on disk before the corresponding action is taken.
 
-    {"sha256": first 16 digits over the entry, "entry": {"format": 1, "event": …, …}}
+    {"sha256": first 16 digits of the entry's hash, "entry": {"format": 1, "event": …, …}}
 
-    receipt              a value found, written before it is changed
-    state                a receipt comes into another state
-    interim              a value of ours in passing: about to be set, or what the kernel made of ours
-    restoring            what was found is about to be put back
-    restarting           a restart is about to be asked for
-    restarted            it has succeeded
-    torn                 the line before was cut off by a crash and does not count
+    receipt              an original value, written before it is changed
+    state                a receipt's new state
+    interim              pgdyno's temporary value: about to be set, or its value as adjusted by the kernel
+    restoring            an original value is about to be restored
+    restarting           a restart is about to be requested
+    restarted            the restart succeeded
+    torn                 the previous line was cut off by a crash and does not count
 
-Nothing that has been written is ever rewritten: an entry that could not be written to its end, on a full
-disk for example, is taken back at once. A line that a crash cut off is the last one; it does not count, and
-the next entry is written after a ``torn`` line. Any other line that cannot be read is damage, and is
-reported.
+Complete lines are never rewritten. An entry that could not be written completely, for example on a full disk,
+is removed at once. A line cut off by a crash is the last one; it does not count, and the next entry is
+written after a ``torn`` line. Any other unreadable line is damage, and is reported.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ from pgdyno.postgres.process.workspace import JOURNAL_FILE
 
 _LOCK = "lock"
 _FORMAT = 1
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a FIFO keeps nobody waiting
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a FIFO does not block
 
 
 @dataclass(frozen=True)
 class Contents:
-    """Everything a journal says. ``damage`` names lines that cannot be read; a torn end is none.
+    """A journal's contents. ``damage``: descriptions of unreadable lines, except a torn last one.
 
-    ``restarting`` are ids of applies for which a restart was asked for and nobody knows how it ended.
+    ``restarting``: ids of applies that requested a restart with unknown outcome.
     """
 
     receipts: tuple[Receipt, ...]
@@ -59,29 +58,29 @@ class Contents:
 
     @property
     def open(self) -> tuple[Receipt, ...]:
-        """Receipts of changes that may still be there, oldest first."""
+        """Receipts of changes that may still be in place, oldest first."""
         return tuple(receipt for receipt in self.receipts if receipt.is_open)
 
 
 @dataclass(frozen=True)
 class Journal:
-    """A journal held for writing; see ``open_journal``."""
+    """A journal that is locked for writing; see ``open_journal``."""
 
     directory: Path
     _file: int
 
     def read(self) -> Contents:
-        """Return the current contents: of the file that is held, whatever lies at its name by now."""
+        """Return the current contents of the open file, even if another file has its name by now."""
         return _contents(os.pread(self._file, os.fstat(self._file).st_size, 0))
 
     def add(self, *receipts: Receipt) -> None:
-        """Write receipts, all or none. When this returns they are on disk, and the changes may be made."""
+        """Write receipts, all or none. They are on disk when this returns; then the changes may be made."""
         self._append(*({"event": "receipt", "receipt": receipt_document(one)} for one in receipts))
 
     def advance(
         self, receipt: Receipt, state: ReceiptState, *, effective: str | None = None, note: str | None = None
     ) -> Receipt:
-        """Write that a receipt came into another state, and return it so."""
+        """Record a receipt's new state, and return the updated receipt."""
         after = advanced(receipt, state, effective=effective, note=note)
         self._append(
             {"event": "state", "id": receipt.id, "state": state, "effective": effective, "note": note}
@@ -89,15 +88,12 @@ class Journal:
         return after
 
     def intend(self, receipt: Receipt, value: str) -> Receipt:
-        """Write that a value is ours in passing, and return the receipt with it."""
+        """Record a temporary value by pgdyno, and return the updated receipt."""
         self._append({"event": "interim", "id": receipt.id, "value": value})
         return replace(receipt, interims=(*receipt.interims, value))
 
     def restoring(self, receipt: Receipt) -> Receipt:
-        """Record that the original value is about to be restored.
-
-        Returns the updated receipt.
-        """
+        """Record that the original value is about to be restored, and return the updated receipt."""
         self._append({"event": "restoring", "id": receipt.id})
         return replace(receipt, is_being_restored=True)
 
@@ -106,19 +102,19 @@ class Journal:
         self._append({"event": "restarting", "apply_id": apply_id})
 
     def restarted(self, apply_id: str) -> None:
-        """Write that the server is back."""
+        """Record that the restart succeeded."""
         self._append({"event": "restarted", "apply_id": apply_id})
 
     def seal(self) -> None:
-        """End a line that was cut off, if there is one, so that it does not count."""
+        """Mark a cut-off last line, if there is one, so that it does not count."""
         self._append()
 
     def _append(self, *entries: Mapping[str, Json]) -> None:
         head: dict[str, Json] = {"format": _FORMAT, "at": datetime.now(UTC).isoformat(timespec="seconds")}
         lines = b"".join(_line({**head, **entry}) for entry in entries)
         try:
-            with _whole_or_not_at_all(self._file):
-                # A second Ctrl-C can cut a line off while the journal is open.
+            with _all_or_nothing(self._file):
+                # A second Ctrl-C can cut off a line while the journal is open.
                 seal = b"" if _ends_with_a_line(self._file) else b"\n" + _line({**head, "event": "torn"})
                 _write_all(self._file, seal + lines)
                 os.fsync(self._file)
@@ -128,10 +124,10 @@ class Journal:
 
 @contextmanager
 def open_journal(directory: Path) -> Iterator[Journal]:
-    """Provide the journal in ``directory``, created if need be, locked against other pgdyno processes.
+    """Provide the journal in ``directory``, created if necessary, locked against other pgdyno processes.
 
-    Raises: LockHeldError if another process holds it; StorageError if it cannot be written, or if others
-    than this user and root can write it: what it says is restored.
+    Raises: LockHeldError if another process holds the lock; StorageError if the journal cannot be written, or
+    if users other than this one and root can write it, because its values are restored.
     """
     with ExitStack() as held:
         try:
@@ -156,7 +152,7 @@ def read_journal(directory: Path, limit_bytes: int | None = None) -> Contents:
 
     Needs no lock.
 
-    Raises: StorageError if the file cannot be read or is larger, or was written by a newer pgdyno.
+    Raises: StorageError if the file cannot be read, exceeds the limit, or was written by a newer pgdyno.
     """
     try:
         raw = read_plain(directory / JOURNAL_FILE, limit_bytes)
@@ -169,16 +165,16 @@ def read_journal(directory: Path, limit_bytes: int | None = None) -> Contents:
 
 def _contents(raw: bytes) -> Contents:
     lines = raw.split(b"\n")
-    torn_end = lines.pop()  # what stands after the last line feed
+    torn_end = lines.pop()  # text after the last line feed
     return replace(_fold([_entry(line) for line in lines]), is_torn=bool(torn_end))
 
 
 def _fold(entries: list[dict[str, Any] | None]) -> Contents:
     receipts: dict[str, Receipt] = {}
-    interims: dict[str, list[str]] = {}  # by receipt: a tuple that grows would be copied for each of them
+    interims: dict[str, list[str]] = {}  # by receipt; lists, because appending to a tuple copies it
     damage: list[str] = []
     restarting: set[str] = set()
-    unread: list[str] = []  # damage, unless the next line that can be read says that a crash cut them off
+    unread: list[str] = []  # damage, unless the next readable line is a seal
     for number, entry in enumerate(entries, start=1):
         if entry is None:
             unread.append(f"line {number} of the journal cannot be read")
@@ -190,13 +186,13 @@ def _fold(entries: list[dict[str, Any] | None]) -> Contents:
         try:
             _take(entry, receipts, interims, restarting)
         except (KeyError, TypeError, ValueError, StorageError) as error:
-            damage.append(f"line {number} of the journal does not make sense: {error}")
+            damage.append(f"line {number} of the journal is invalid: {error}")
     found = (replace(one, interims=tuple(interims[id_])) for id_, one in receipts.items())
     return Contents(tuple(found), (*damage, *unread), frozenset(restarting))
 
 
 def _is_seal(entry: dict[str, Any] | None) -> bool:
-    """Whether an entry marks preceding lines as cut off; these may include a seal."""
+    """Whether an entry marks the preceding lines as cut off; these may include another seal."""
     return entry is not None and entry["event"] == "torn"
 
 
@@ -206,7 +202,7 @@ def _take(
     interims: dict[str, list[str]],
     restarting: set[str],
 ) -> None:
-    """Apply one entry to the known receipts, their values in passing and pending restarts."""
+    """Apply one entry to the receipts, their temporary values and the pending restarts."""
     match entry["event"]:
         case "receipt":
             receipt = receipt_of(entry["receipt"])
@@ -237,7 +233,7 @@ def _line(entry: Mapping[str, Json]) -> bytes:
 def _entry(line: bytes) -> dict[str, Any] | None:
     """Return the entry in a line; None if the line is damaged.
 
-    Raises: StorageError if a newer pgdyno wrote it: it may say what this one would overlook.
+    Raises: StorageError for another format, which this version could misread.
     """
     try:
         document = json.loads(line)
@@ -247,11 +243,11 @@ def _entry(line: bytes) -> dict[str, Any] | None:
         written_as = entry["format"]
         if "event" not in entry:
             return None
-    except (ValueError, KeyError, TypeError, RecursionError):  # the last: thousands of brackets
+    except (ValueError, KeyError, TypeError, RecursionError):  # the last: for thousands of brackets
         return None
     if written_as != _FORMAT:
         raise StorageError(
-            f"the journal was written in format {written_as}, this pgdyno knows {_FORMAT}",
+            f"the journal has format {written_as}, but this pgdyno only supports format {_FORMAT}",
             hint="use the pgdyno that made the changes, or a newer one",
         )
     return dict(entry)
@@ -264,18 +260,18 @@ def _checksum(entry: Mapping[str, Json]) -> str:
 def _require_ours(directory: Path, status: os.stat_result) -> None:
     if status.st_uid not in (0, os.geteuid()) or status.st_mode & stat.S_IWOTH:
         raise StorageError(
-            f"the journal in {directory} is not used",
-            detail="others than you and root can write it, and what it says is restored with your rights",
-            hint="use a home of your own: PGDYNO_HOME",
+            f"the journal in {directory} cannot be trusted",
+            detail="other users can write it, and its values would be restored with your privileges",
+            hint="set PGDYNO_HOME to a directory of your own",
         )
 
 
 def _create(directory: Path) -> None:
-    """Make directory and file, and let both survive a power failure before anything relies on them."""
+    """Create directory and file, and sync both to disk before anything relies on them."""
     if not directory.parent.is_dir():
         directory.parent.mkdir(parents=True)
         if os.geteuid() == 0:
-            directory.parent.chmod(0o755)  # whatever the umask: the servers' account goes through it
+            directory.parent.chmod(0o755)  # independent of the umask: the servers' account needs access
     if not directory.is_dir():
         directory.mkdir(mode=0o700)
         sync_directory(directory.parent)
@@ -286,11 +282,11 @@ def _create(directory: Path) -> None:
 
 
 @contextmanager
-def _whole_or_not_at_all(file: int) -> Iterator[None]:
+def _all_or_nothing(file: int) -> Iterator[None]:
     """Remove the appended data if the block fails or is interrupted.
 
-    A disk that fills up takes the beginning of a line. The next entry would be written right behind it, and
-    both be lost.
+    On a full disk, only the beginning of a line is written. The next entry would be appended to it, and both
+    would be lost.
     """
     length = os.fstat(file).st_size
     is_whole = False
@@ -303,7 +299,7 @@ def _whole_or_not_at_all(file: int) -> Iterator[None]:
 
 
 def _ends_with_a_line(file: int) -> bool:
-    """Whether the file is empty or ends with a line feed: a crash, or a second Ctrl-C, cuts lines off."""
+    """Whether the file is empty or ends with a line feed, not with a line cut off by a crash or Ctrl-C."""
     length = os.fstat(file).st_size
     return length == 0 or os.pread(file, 1, length - 1) == b"\n"
 
@@ -318,16 +314,16 @@ def _not_written(directory: Path, error: OSError) -> StorageError:
     return StorageError(
         f"could not write the journal in {directory}",
         detail=error.strerror,
-        hint="without a receipt nothing is changed: make room or give access there, then try again",
+        hint="nothing is changed without a receipt: free disk space or grant access there, then try again",
     )
 
 
 def read_plain(path: Path, limit_bytes: int | None) -> bytes:
-    """Return the content of a plain file. Raises: OSError, also for anything else and for a larger one."""
+    """Return the content of a regular file. Raises: OSError, also for other files and above the limit."""
     descriptor = os.open(path, _READ)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a plain file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             content = file.read() if limit_bytes is None else file.read(limit_bytes + 1)
     finally:

@@ -1,10 +1,8 @@
-"""Other journals on this host.
+"""Other journals on this host: root's journal for an ordinary user, other users' journals for root.
 
-Root's journal for an ordinary user, other users' journals for root.
-
-Two journals may hold receipts for one server. Neither knows of the other, so that the user has to. Their
-owners can put anything there: nothing of it keeps root waiting, or is more than a journal that is not read.
-Root undoes nothing by what another user has written: that user's own pgdyno does, which root can start.
+Two journals may contain receipts for the same server without referring to each other, so the user is told
+about both. Their owners can put anything there: at worst, root regards such a journal as unreadable, without
+blocking on it. Root never undoes changes by another user's journal: root can only run that user's own pgdyno.
 """
 
 from __future__ import annotations
@@ -24,14 +22,14 @@ from pgdyno.postgres.process.workspace import JOURNAL_FILE, USER_STATE, as_owner
 SYSTEM_DIRECTORY = Path("/var/lib/pgdyno/journal")
 _IN_STATE = Path("pgdyno/journal")
 _LIMIT_BYTES = 4 << 20  # arbitrary: thousands of changes
-_ADDRESS = re.compile(r"host=[\w./:@-]+ port=[0-9]{1,5}", re.ASCII)  # of a target; others may have written it
+_ADDRESS = re.compile(r"host=[\w./:@-]+ port=[0-9]{1,5}", re.ASCII)  # of a target, perhaps by another user
 
 
 def candidate_directories() -> tuple[Path, ...]:
-    """Return where journals lie: the system's, this user's, and, for root, one in each user's home.
+    """Return possible journal directories: the system's, this user's, and, for root, one in each user's home.
 
-    This user may have two, with and without PGDYNO_HOME. Homes of others are closed to an ordinary user, and
-    looking there could mount them over the network.
+    This user may have two, with and without PGDYNO_HOME. An ordinary user cannot read other homes, and access
+    could mount them over the network.
     """
     own = []
     if home := os.environ.get("PGDYNO_HOME"):
@@ -42,7 +40,7 @@ def candidate_directories() -> tuple[Path, ...]:
 
 
 def other_journals(own: Path, candidates: Iterable[Path]) -> tuple[OtherJournal, ...]:
-    """Return the journals among ``candidates`` that are not our own and are not known to be done with."""
+    """Return the journals among ``candidates`` other than ``own`` that have, or may have, open receipts."""
     found = [_look(directory) for directory in dict.fromkeys(candidates) if directory != own]
     return tuple(journal for journal in found if journal is not None and journal.open_receipts != 0)
 
@@ -61,7 +59,7 @@ def _look(directory: Path) -> OtherJournal | None:
 
 
 def _undoing(directory: Path, uid: int, receipts: Sequence[Receipt]) -> str | None:
-    """Return the command that undoes a journal's changes, for its user or root; None if we cannot tell."""
+    """Return the command that undoes a journal's changes, for its user or root; None if unknown."""
     places = {receipt.target.address for receipt in receipts if not receipt.is_on_host}
     address = places.pop() if len(places) == 1 else ""
     words = ["pgdyno", "revert"]
@@ -70,7 +68,7 @@ def _undoing(directory: Path, uid: int, receipts: Sequence[Receipt]) -> str | No
         return shlex.join(["env", f"PGDYNO_HOME={directory.parent}", *words])
     if os.geteuid() != 0:
         return None
-    # A user's journal lies in the home of that user, where nobody else can put another one in its place.
+    # A user's journal must be in that user's home, where other users cannot replace it.
     owner = next(
         (one for one in pwd.getpwall() if one.pw_uid == uid and _is_in(Path(one.pw_dir), directory)), None
     )
@@ -82,7 +80,7 @@ def _is_in(home: Path, directory: Path) -> bool:
 
 
 def _is_seen(directory: Path) -> bool:
-    """Whether a directory is known to exist. One that is closed to us does; in a closed home nobody knows."""
+    """Whether a directory is known to exist: it may be unreadable, but not below an unreadable home."""
     try:
         directory.stat()
     except OSError:

@@ -1,8 +1,8 @@
-"""Receipts as JSON documents, and the steps that a receipt's state may take.
+"""Receipts as JSON documents, and the transitions between their states.
 
-A document holds everything that a revert needs, former bytes of files included, and those may hold
-secrets of the server's owner: it is written to the journal, and never shown. One that no writer of pgdyno can
-have written is damage: it is neither restored nor shown as a command for root's shell.
+A document contains everything that a revert needs, including original file contents, which may contain
+secrets of the server's owner: it is written to the journal, and never shown. A document that no writer of
+pgdyno can have written is damage: it is neither restored nor shown as a command for root's shell.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from pgdyno.apply.writers.kernel_file import set_anew
+from pgdyno.apply.writers.kernel_file import reset_with_key
 from pgdyno.apply.writers.persisted_file import MADE, MODE
 from pgdyno.base.document import Json, to_document
 from pgdyno.base.errors import StorageError
 from pgdyno.base.ports import Found
 from pgdyno.host import own_account
 from pgdyno.host.cache_allocation import OF_GROUP, OF_OTHERS, RESCTRL
-from pgdyno.host.kernel_file import set_anew_by
+from pgdyno.host.kernel_file import reset_by
 from pgdyno.host.msr import PREFETCHERS, register_of
 from pgdyno.model.plans.journal import Receipt, ReceiptState, Target
 from pgdyno.model.plans.plan import (
@@ -63,19 +63,16 @@ def advanced(
 ) -> Receipt:
     """Return the receipt in its next state.
 
-    Raises: StorageError if a receipt cannot come from its state to that one: the journal is not ours.
+    Raises: StorageError for an impossible transition: pgdyno did not write the journal.
     """
     if state not in _NEXT[receipt.state]:
-        raise StorageError(f"receipt {receipt.id} cannot go from {receipt.state} to {state}")
-    former_note = None if state in _CLOSING else receipt.note  # how it failed is not said of what is undone
+        raise StorageError(f"receipt {receipt.id} cannot change from {receipt.state} to {state}")
+    former_note = None if state in _CLOSING else receipt.note  # a failure's note ends when it is undone
     return replace(receipt, state=state, effective=effective or receipt.effective, note=note or former_note)
 
 
 def receipt_document(receipt: Receipt) -> Json:
-    """Return a new receipt as JSON, without its state.
-
-    The state follows from later journal entries.
-    """
+    """Return a new receipt as JSON, without its state, which follows from later journal entries."""
     return to_document(
         {
             "id": receipt.id,
@@ -94,13 +91,14 @@ def receipt_document(receipt: Receipt) -> Json:
 def receipt_of(document: Mapping[str, Any]) -> Receipt:
     """Return the receipt that a document describes.
 
-    Raises: KeyError, TypeError or ValueError if it is not a receipt's document, or pgdyno has not written it.
+    Raises: KeyError, TypeError or ValueError if it is not a receipt's document, or pgdyno cannot have written
+    it.
     """
     change, found, server = document["change"], document["found"], document.get("server")
     command = document.get("restart_command", [])  # older receipts have none
     _require_texts(document, "id", "apply_id", "created", "made_by")
     if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
-        raise TypeError("the restart command is no list of words")
+        raise TypeError("the restart command is not a list of words")
     _require_texts(change, "lever", "kind", "key", "value")
     receipt = Receipt(
         id=document["id"],
@@ -120,19 +118,19 @@ def receipt_of(document: Mapping[str, Any]) -> Receipt:
 def _require_texts(document: Mapping[str, Any], *names: str) -> None:
     for name in names:
         if not isinstance(document[name], str):
-            raise TypeError(f'"{name}" is no text')
+            raise TypeError(f'"{name}" is not a string')
 
 
 def _require_own(receipt: Receipt) -> None:
-    """Raise ValueError for a change that no writer makes, or with more to restore than a writer changes."""
+    """Raise ValueError for a change that no writer makes, or that restores more than a writer changes."""
     kind, key = receipt.change.kind, receipt.key
     if kind not in _KEYS or not _KEYS[kind](key):
-        raise ValueError(f'pgdyno makes no change of kind "{kind}" to {key}')
+        raise ValueError(f'pgdyno does not make changes of kind "{kind}" to {key}')
     if kind == SETTING:
         values = (receipt.found.value or "", receipt.change.value)
         strange = [f'"{value}"' for value in values if is_never_applied(key, value)]
     elif kind in (KERNEL, HUGE_PAGES):
-        strange = [path for path in set_anew(receipt.found) if not _is_one_of(path, set_anew_by(key))]
+        strange = [path for path in reset_with_key(receipt.found) if not _is_one_of(path, reset_by(key))]
     elif kind == MSR:
         strange = _strange_bits(receipt)
     elif kind == PERSISTED_FILE:
@@ -143,7 +141,7 @@ def _require_own(receipt: Receipt) -> None:
     else:
         strange = []
     if strange:
-        raise ValueError(f"a change of {key} does not come with {', '.join(strange)}")
+        raise ValueError(f"a change of {key} cannot include {', '.join(strange)}")
 
 
 def _is_one_of(path: str, patterns: Iterable[str]) -> bool:
@@ -151,7 +149,7 @@ def _is_one_of(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _strange_bits(receipt: Receipt) -> list[str]:
-    """Return the bits of a register that differ before and after, and turn no prefetcher off."""
+    """Return the changed bits of a register that are not prefetcher controls."""
     register = register_of(receipt.key)
     others = ~(register.changeable_bits if register else 0)
     bits = (int(receipt.found.value or "0", 16) ^ int(receipt.change.value, 16)) & others
@@ -159,13 +157,13 @@ def _strange_bits(receipt: Receipt) -> list[str]:
 
 
 def _strange_directories(key: str, found: Found) -> list[str]:
-    """Return the directories that are to be removed with a file and do not lead to it."""
+    """Return the directories to remove with a file that are not its parents."""
     above = {str(one) for one in PurePosixPath(key).parents}
     return [one for one in found.state.get(MADE, "").split("\n") if one and one not in above]
 
 
 def _strange_mode(found: Found) -> list[str]:
-    """Return the mode of a program that runs as its owner: the files that are persisted are no programs."""
+    """Return a set-user-ID or set-group-ID mode, which no persisted file has."""
     mode = int(found.state.get(MODE, "0"))
     return [f"mode {mode:o}"] if mode & (stat.S_ISUID | stat.S_ISGID) else []
 
@@ -202,4 +200,4 @@ _KEYS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         PROGRAM_LINK: _is_link,
     }
 )
-"""Whether a writer can have changed a key, by the kind of change; there is one for each writer."""
+"""Whether a writer can have changed a key, by kind of change; one function for each writer."""

@@ -1,1 +1,1 @@
-"""Making changes and taking them back."""
+"""Making and undoing changes."""

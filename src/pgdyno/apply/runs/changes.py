@@ -1,6 +1,6 @@
 """Common sequence of every kind of change: receipts, changes, reading back.
 
-Each function takes one step at a time and tells its name, so that tests can kill the process at each.
+Each function reports the name of every step, so that tests can kill the process after it.
 """
 
 from __future__ import annotations
@@ -17,24 +17,34 @@ from pgdyno.apply.ledger.log import Journal
 from pgdyno.apply.session.access import Steps
 from pgdyno.base.errors import AlreadyThereError, PgdynoError, ServerError, UsageError
 from pgdyno.base.ports import ChangeWriter, Found
-from pgdyno.model.plans.journal import Receipt, ReceiptState, Target
+from pgdyno.model.plans.journal import Drift, Receipt, ReceiptState, Target
 from pgdyno.model.plans.plan import PROGRAM_KINDS, Change
 
-_STOP_AND_START = "pg_ctl restart starts the old programs: the restart command has to stop, then start"
+_STOP_AND_START = "the restart command must stop, then start it: pg_ctl restart starts the old programs"
+
+
+@dataclass(frozen=True)
+class Undone:
+    """Result of an undo: receipts, newest first; skipped drift; pending restarts."""
+
+    receipts: tuple[Receipt, ...]
+    drifted: tuple[Drift, ...]
+    pending_restart: tuple[str, ...]
+    restarts: int
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A change, and the state found before it."""
+    """A change and its original state."""
 
     change: Change
     found: Found
 
 
 def prepare(changes: Iterable[Change], writers: Mapping[str, ChangeWriter]) -> tuple[Prepared, ...]:
-    """Read the current values of the keys to be changed.
+    """Read the original values of the keys to change.
 
-    Raises: UsageError for a kind of change that no writer knows.
+    Raises: UsageError for a kind of change without a writer.
     """
     prepared = []
     for change in changes:
@@ -58,7 +68,7 @@ def receipts_for(
     server: Target | None = None,
     restart_command: tuple[str, ...] = (),
 ) -> tuple[Receipt, ...]:
-    """Return a receipt for each change. ``server`` is whose plan asks for changes of the machine."""
+    """Return a receipt for each change. ``server``: for changes of the machine, the plan's server."""
     return tuple(
         Receipt(
             id=f"{apply_id}/{target.kind}-{number:02d}",
@@ -76,7 +86,7 @@ def receipts_for(
 
 
 def write_receipts(journal: Journal, receipts: Iterable[Receipt], steps: Steps) -> None:
-    """Write all receipts, or none. Until this returns nothing is changed."""
+    """Write all receipts, or none. Changes may only be made after this returns."""
     receipts = tuple(receipts)
     journal.add(*receipts)
     for receipt in receipts:
@@ -86,16 +96,16 @@ def write_receipts(journal: Journal, receipts: Iterable[Receipt], steps: Steps) 
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
+    except (KeyError, OSError):  # in a container the user may have no name
         return f"uid {os.getuid()}"
 
 
 def make_changes(
     journal: Journal, writers: Mapping[str, ChangeWriter], receipts: Iterable[Receipt], steps: Steps
 ) -> tuple[Receipt, ...]:
-    """Make the changes in their order. A change that fails is noted as failed, and ends it.
+    """Make the changes in the given order. The first failure is recorded, and ends the sequence.
 
-    What somebody else has made meanwhile is not ours to undo: its receipt is closed.
+    If someone else has made a change first, its receipt is closed, because pgdyno must not undo it.
     """
     applied = []
     for receipt in receipts:
@@ -116,7 +126,7 @@ def make_changes(
 def read_back(
     journal: Journal, writers: Mapping[str, ChangeWriter], receipts: Iterable[Receipt], steps: Steps
 ) -> tuple[Receipt, ...]:
-    """Read every change back from another source than the one written; requested and effective are kept.
+    """Read every change back, from a different source than the one written, and record the effective value.
 
     Raises: ServerError naming every change that is not in force.
     """
@@ -127,13 +137,13 @@ def read_back(
         if effective is not None and writer.meets(receipt.key, receipt.change.value, effective):
             verified.append(journal.advance(receipt, ReceiptState.VERIFIED, effective=effective))
         else:
-            failures.append(f"{receipt.key}: requested {receipt.change.value}, in force is {effective}")
+            failures.append(f"{receipt.key}: requested {receipt.change.value}, in force {effective}")
             journal.advance(receipt, ReceiptState.FAILED, effective=effective, note="not in force")
         steps(f"verified {receipt.key}")
     if failures:
         has_programs = any(one.change.kind in PROGRAM_KINDS for one in receipts)
         raise ServerError(
-            f"{len(failures)} changes did not come into force",
+            f"{len(failures)} changes did not take effect",
             detail="; ".join(failures),
             hint=_STOP_AND_START if has_programs else None,
         )

@@ -1,9 +1,7 @@
 """Changes on the machine itself, and their restoration.
 
-Receipts are written first, as for a server.
-
-The caller holds the journal, and has made every check. A machine needs no reload and no restart, so that
-this is all there is to it.
+Receipts are written first, as for a server. The caller holds the journal, and has done all checks. A machine
+needs neither reload nor restart.
 """
 
 from __future__ import annotations
@@ -15,8 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.apply.ledger.log import Journal
-from pgdyno.apply.runs.changes import make_changes, read_back
-from pgdyno.apply.runs.undo import Undone
+from pgdyno.apply.runs.changes import Undone, make_changes, read_back
 from pgdyno.apply.session.access import Steps, no_steps
 from pgdyno.apply.session.target import is_this_machine, this_machine
 from pgdyno.apply.writers.account import AccountWriter
@@ -34,10 +31,10 @@ from pgdyno.model.plans.journal import Drift, OnDrift, Receipt, ReceiptState, Ta
 from pgdyno.model.plans.plan import CACHE_KINDS
 
 _THIS_HOST = Path("/")
-_GONE = "gone by itself: the machine was restarted since"
+_GONE = "discarded by a restart of the machine"
 _KEPT = "the machine was restarted since, has this value, and keeps it until the next restart"
-_LEFT = "left as others have changed it"
-_PASSES = 2  # what the kernel refuses may depend on what comes back after it
+_LEFT = "left as changed by someone else"
+_PASSES = 2  # the kernel may reject a value until another one is restored
 _REVERTED = ReceiptState.REVERTED
 _TRIED = (ReceiptState.APPLIED, ReceiptState.VERIFIED, ReceiptState.FAILED)
 
@@ -50,9 +47,9 @@ def host_target() -> Target:
     machine = this_machine()
     if machine is None:
         raise ServerError(
-            "this machine has no id, so that a receipt could not say where its change was made",
+            "this machine has no id for receipts to identify it",
             detail="/etc/machine-id is missing or empty",
-            hint="systemd-machine-id-setup makes one",
+            hint="create one with systemd-machine-id-setup",
         )
     return Target("host", machine, None, machine, os.uname().nodename)
 
@@ -82,7 +79,7 @@ class HostRun:
     def carry_out(self, receipts: Sequence[Receipt]) -> tuple[Receipt, ...]:
         """Rehearse restoring, make the changes of these receipts, and read them back.
 
-        Raises: any PgdynoError; then ``undo`` is due.
+        Raises: any PgdynoError; the caller must then call ``undo``.
         """
         for receipt in receipts:
             try:
@@ -99,11 +96,9 @@ class HostRun:
             raise
 
     def undo(self, receipts: Iterable[Receipt], on_drift: OnDrift = OnDrift.SKIP) -> Undone:
-        """Restore the original values in the given order, and read each one back.
+        """Restore the original values in the given order, newest receipt first, and read each one back.
 
-        Receipts are given newest first.
-
-        Raises: what kept the first one from being restored, when all others are.
+        Raises: the first error, after trying to restore all the others.
         """
         known = {receipt.id: receipt for receipt in receipts}
         drifted: list[Drift] = []
@@ -115,10 +110,10 @@ class HostRun:
         return Undone(tuple(known.values()), tuple(drifted), (), 0)
 
     def claim(self, receipts: Iterable[Receipt]) -> None:
-        """Record the kernel's values after a failure as ours.
+        """Record the present values after a failure as pgdyno's own.
 
-        A partly reserved pool, or a value that the kernel has adjusted, is ours. A division of caches that we
-        did not come to make is somebody else's.
+        A partly reserved pool, or a value adjusted by the kernel, is pgdyno's. A division of caches that
+        pgdyno did not get to make is someone else's.
         """
         tried = {one.id for one in self.journal.read().receipts if one.state in _TRIED}
         for receipt in receipts:
@@ -131,10 +126,10 @@ class HostRun:
     def _undo_all(
         self, known: dict[str, Receipt], on_drift: OnDrift
     ) -> tuple[list[Drift], list[PgdynoError]]:
-        """Restore as much as possible, and keep the receipts' outcomes in ``known``."""
+        """Restore as much as possible, and store the updated receipts in ``known``."""
         drifted: list[Drift] = []
         errors: list[PgdynoError] = []
-        staying: set[str] = set()  # files with a change that stays, so that older ones below it do as well
+        staying: set[str] = set()  # files with a change that stays, and so do their older changes
         for receipt in list(known.values()):
             if not receipt.is_open or receipt.key in staying:
                 continue
@@ -164,22 +159,22 @@ class HostRun:
         if drift is not None and on_drift is OnDrift.KEEP:
             known[receipt.id] = self._close(receipt, ReceiptState.RELEASED, drift.now, _LEFT)
             return None
-        # Also where the value is there already: what the kernel has set anew with it may not be.
-        receipt = known[receipt.id] = self._begun(receipt)
+        # Even if the value is already in place: other values that the kernel reset with it may not be.
+        receipt = known[receipt.id] = self._record_restoring(receipt)
         writer.restore(key, found)
         self.steps(f"restored {key}")
         known[receipt.id] = self._close(receipt, _REVERTED, self._read_back(receipt))
         return None
 
     def _changed_later_for(self, receipt: Receipt) -> str | None:
-        """Return the server whose plan has changed the same after this one did, and not undone it yet."""
+        """Return the address of another server whose plan later changed the same key and is not undone."""
         of_key = [one for one in self.journal.read().open if one.key == receipt.key and one.is_on_host]
         ids = [one.id for one in of_key]
         later = of_key[ids.index(receipt.id) + 1 :] if receipt.id in ids else []
         return next((one.server.address for one in later if one.server not in (None, receipt.server)), None)
 
-    def _begun(self, receipt: Receipt) -> Receipt:
-        """Note that the value is about to be put back. A full disk does not keep it from being put back."""
+    def _record_restoring(self, receipt: Receipt) -> Receipt:
+        """Record that the value is about to be restored; on a full disk, restore it without a record."""
         with suppress(StorageError):
             receipt = self.journal.restoring(receipt)
         self.steps(f"restoring {receipt.key}")
@@ -192,7 +187,7 @@ class HostRun:
         if not writer.equals(receipt.key, effective, found):
             raise ServerError(
                 f"{display_name(receipt.key)} could not be restored",
-                detail=f"found was {found}, the kernel shows {effective}",
+                detail=f"the original value was {found}, the kernel shows {effective}",
             )
         return effective
 
@@ -208,11 +203,11 @@ class HostRun:
 
 
 def drift_on_host(writer: HostWriter, receipt: Receipt) -> Drift | None:
-    """Return the change that another process made to a file.
+    """Return the change that another user or program made to a file.
 
-    None if its value is ours, or the machine was restarted.
+    None if its value is the original one or pgdyno's, or the machine was restarted.
 
-    While nobody has seen our value in force, what lies on the way to it may be ours as well.
+    Until pgdyno's value was read back, a value on the way to it also counts as pgdyno's.
     """
     if writer.is_gone(receipt.found):
         return None
@@ -229,8 +224,8 @@ def drift_on_host(writer: HostWriter, receipt: Receipt) -> Drift | None:
 def receipts_of_host(receipts: Iterable[Receipt], server: Target | None) -> tuple[Receipt, ...]:
     """Return the open receipts of changes on this machine, newest first.
 
-    With ``server`` those that another server's plan has asked for are left out: they are undone with that.
-    So is the account of ``setup``, which serves no server more than another.
+    ``server`` excludes changes by other servers' plans, which are undone with those servers, and the account
+    of ``setup``, which belongs to no server.
     """
     return tuple(
         one

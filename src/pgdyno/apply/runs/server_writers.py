@@ -1,7 +1,4 @@
-"""Writers for a server, by kind of change.
-
-They use a connection while it runs, otherwise its files.
-"""
+"""Writers for a server, by kind of change: they use a connection while it runs, otherwise its files."""
 
 from __future__ import annotations
 
@@ -18,10 +15,7 @@ StoppedWriters = Mapping[str, AutoConfFileWriter | ProgramWriter]
 
 
 def running_writers(session: Session, files: ServerFiles | None = None) -> RunningWriters:
-    """Return the writers for a running server.
-
-    ``files`` is its data directory where it is accessible.
-    """
+    """Return the writers for a running server. ``files``: its data directory; None: not accessible."""
     writer = AlterSystemWriter(session, files)
     return {writer.kind: writer, **program_writers(session.connect)}
 

@@ -1,7 +1,7 @@
-"""A server that takes no connections: its open receipts and the location of its files.
+"""A server that does not accept connections: its open receipts and the location of its files.
 
-It is recognised by the address that it was reached at when it was changed, or by its files. Receipts of
-other servers are never touched for it, nor shown as its own.
+It is identified by its address at the time of the change, or by its files. Receipts of other servers are
+never changed or shown for it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.apply.ledger.log import Contents
-from pgdyno.apply.runs.by_hand import still_changed
 from pgdyno.apply.runs.host_run import receipts_of_host
+from pgdyno.apply.runs.manual_commands import still_changed
 from pgdyno.apply.session.access import ServerAccess
 from pgdyno.apply.session.server_files import ServerFiles
 from pgdyno.apply.session.target import is_on_this_machine
@@ -28,15 +28,15 @@ class Stopped:
 
     @property
     def target(self) -> Target:
-        """The server as it was when it was changed last."""
+        """The server at the time of its last change."""
         return self.receipts[0].target
 
 
 def find_stopped(access: ServerAccess, contents: Contents, failure: ConnectionFailedError) -> Stopped:
-    """Return the server that takes no connections because of ``failure``.
+    """Return the server that does not accept connections because of ``failure``.
 
-    Raises: the failure if nothing of this server is to revert; UsageError if it could be one of several;
-    StillChangedError if its files are out of reach or its postmaster runs.
+    Raises: the failure if there is nothing to revert on this server; UsageError if it could be one of
+    several; StillChangedError if its files are not accessible or its postmaster runs.
     """
     receipts = receipts_of_named(access, contents)[::-1]
     if not receipts:
@@ -44,9 +44,9 @@ def find_stopped(access: ServerAccess, contents: Contents, failure: ConnectionFa
     targets = list(dict.fromkeys(receipt.target for receipt in receipts))
     if not all(targets[0].is_same_as(target) for target in targets):
         raise UsageError(
-            "changes of several servers are open, and it is not certain which of them is meant",
+            "several servers have open changes, and it is ambiguous which one is meant",
             detail="; ".join(f"{one.address}, data directory {one.data_directory}" for one in targets),
-            hint="name one by its own address, or the files of one that is down with --pgdata DIR",
+            hint="name one by its own address, or a stopped one by its files with --pgdata DIR",
         )
     files = files_of_named(access, receipts)
     has_postmaster = files is not None and files.has_postmaster()
@@ -58,13 +58,13 @@ def find_stopped(access: ServerAccess, contents: Contents, failure: ConnectionFa
 
 
 def receipts_of_named(access: ServerAccess, contents: Contents) -> tuple[Receipt, ...]:
-    """Return the open receipts of the server that the user named, oldest first, without asking it.
+    """Return the open receipts of the server that the user named, oldest first, without contacting it.
 
-    Raises: DataDirectoryError if he named a directory that is not that of a server's user.
+    Raises: DataDirectoryError for a named directory that is not a server's data directory.
     """
     files = None if access.data_directory is None else ServerFiles(access.data_directory)
     if files is not None and files.path.is_dir():
-        files.owner()  # says why files that were named are not used
+        files.owner()  # raises with the reason if the named files cannot be used
     return tuple(
         receipt
         for receipt in contents.open
@@ -73,10 +73,10 @@ def receipts_of_named(access: ServerAccess, contents: Contents) -> tuple[Receipt
 
 
 def files_of_named(access: ServerAccess, receipts: tuple[Receipt, ...]) -> ServerFiles | None:
-    """Return the files of the server that these receipts are about; None if they are not within reach.
+    """Return the files of the server that these receipts are about; None if they are not accessible.
 
-    Where the user did not name them they are where the server said, if that server ran on this machine: a
-    primary elsewhere has the system identifier, and often the path, of its standby here.
+    Unless the user named them, the data directory reported by the server is used, but only if it ran on this
+    machine: a primary elsewhere has the same system identifier, and often the same path, as its standby here.
     """
     places = {receipt.target.data_directory for receipt in receipts}
     if access.data_directory is not None:
@@ -93,8 +93,8 @@ def _nothing_of_this_server(contents: Contents, failure: ConnectionFailedError) 
     hints = []
     if places:
         hints.append(
-            f"the journal has changes of the server at {', and at '.join(places)}: name it just so in "
-            "--dsn, or its files with --pgdata DIR if it is down"
+            f"the journal has changes of the server at {', and at '.join(places)}: use exactly this address "
+            "in --dsn, or name its files with --pgdata DIR if it is down"
         )
     if receipts_of_host(contents.receipts, None):
         hints.append("pgdyno revert --host-only undoes the changes of this machine")

@@ -1,15 +1,14 @@
 """Restore the original values of receipts, in reverse order.
 
-Idempotent, and correct after a kill at any instant.
+Idempotent, and correct after a kill at any time.
 
-A receipt is closed only when what was found is back *and* in force again; until then a revert starts over
-from what it finds. Nothing here looks at how far an apply came: what the server says now decides.
+A receipt is closed only when the original value is back *and* in force again; until then a revert starts over
+from the present values. How far an apply got does not matter: only the server's present state does.
 
-Marks ``pending_restart`` are cleared where no setting waits for a restart any more. PostgreSQL (15 to
-18, ProcessConfigFileInternal) marks a setting when a file gets a new value for it, and
-takes the mark back when the file's value is the running one again. When the entry just disappears from the
-file and the running value is the built-in default, nobody takes the mark back until the server restarts.
-So the entry is set to the running value, loaded, taken out, and loaded again.
+Stale ``pending_restart`` flags are cleared. PostgreSQL (15 to 18, ProcessConfigFileInternal) sets the flag
+when a file gets a new value for a setting, and clears it when the file's value is the running one again. When
+the entry is only removed from the file and the running value is the built-in default, the flag stays until
+the server restarts. So the entry is set to the running value, loaded, removed, and loaded again.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 
 from pgdyno.apply.configuration.foreign_edits import read_foreign_edits
 from pgdyno.apply.ledger.log import Journal
+from pgdyno.apply.runs.changes import Undone
 from pgdyno.apply.runs.server_writers import RunningWriters, running_writers
 from pgdyno.apply.session.access import Steps, no_steps
 from pgdyno.apply.session.restart import reload_and_wait
@@ -37,10 +37,7 @@ from pgdyno.postgres.guc import Guc
 
 @dataclass(frozen=True)
 class Undoing:
-    """Context of an undo.
-
-    ``restarter`` None means that the server must not be restarted.
-    """
+    """Context of an undo. ``restarter`` None: the server must not be restarted."""
 
     journal: Journal
     session: Session
@@ -56,18 +53,8 @@ class Undoing:
 
 
 @dataclass(frozen=True)
-class Undone:
-    """Result of an undo: receipts, newest first; skipped drift; pending restarts."""
-
-    receipts: tuple[Receipt, ...]
-    drifted: tuple[Drift, ...]
-    pending_restart: tuple[str, ...]
-    restarts: int
-
-
-@dataclass(frozen=True)
 class Restoring:
-    """Result of restoring: receipts with their value back, drift that was left alone, and errors."""
+    """Result of restoring: receipts with restored values, drift that was left alone, and errors."""
 
     restored: tuple[Receipt, ...]
     drifted: tuple[Drift, ...]
@@ -80,10 +67,10 @@ class Restoring:
 
 
 def undo(context: Undoing, receipts: Sequence[Receipt]) -> Undone:
-    """Restore over a connection, newest receipt first as they are given, reload, and read back.
+    """Restore over a connection in the given order, newest receipt first, reload, and read back.
 
-    A receipt that cannot be restored does not keep the others from it.
-    Raises: ServerStartError if a restart for the former values fails; else the first error of restoring.
+    If a receipt cannot be restored, the others still are.
+    Raises: ServerStartError if a restart for the original values fails; else the first error of restoring.
     """
     done = restore_all(
         context.journal, context.writers, receipts, on_drift=context.on_drift, steps=context.steps
@@ -118,9 +105,9 @@ def restore_all(
     on_drift: OnDrift,
     steps: Steps,
 ) -> Restoring:
-    """Restore each receipt's value unless another process has changed it since.
+    """Restore each receipt's value unless another user or program has changed it since.
 
-    Where one cannot be restored, older ones of the same key stay as well, and all others are restored.
+    If one cannot be restored, older ones of the same key are skipped, and all others are restored.
     """
     restored, drifted, errors = list[Receipt](), list[Drift](), list[PgdynoError]()
     staying = set[str]()
@@ -131,7 +118,7 @@ def restore_all(
         try:
             drift = find_drift(writer, receipt)
             if drift is not None and on_drift is OnDrift.KEEP:
-                journal.advance(receipt, ReceiptState.RELEASED, note="left as others have changed it")
+                journal.advance(receipt, ReceiptState.RELEASED, note="left as changed by someone else")
                 steps(f"released {receipt.key}")
             elif drift is not None and on_drift is OnDrift.SKIP:
                 drifted.append(drift)
@@ -146,10 +133,7 @@ def restore_all(
 
 
 def find_drift(writer: ChangeWriter, receipt: Receipt) -> Drift | None:
-    """Return the change that another process made to the key.
-
-    None if its value is the original one or one of ours.
-    """
+    """Return another user's change of the key; None if its value is the original one or pgdyno's."""
     now = writer.read(receipt.key).value
     ours = (receipt.found.value, receipt.change.value, *receipt.interims)
     if any(writer.equals(receipt.key, now, value) for value in ours):
@@ -170,7 +154,7 @@ def _restart_if_needed(context: Undoing, restored: Sequence[Receipt]) -> int:
 
 
 def _waiting(session: Session, receipts: Iterable[Receipt]) -> set[str]:
-    """Return the keys whose former value is in the files and not yet in force."""
+    """Return the keys with the original value in the files but not yet in force."""
     receipts = tuple(receipts)
     with session.connect() as connection:  # the present session may have started before the reload
         waiting = set(read_foreign_edits(connection).for_restart)
@@ -180,9 +164,9 @@ def _waiting(session: Session, receipts: Iterable[Receipt]) -> set[str]:
 
 
 def other_programs(session: Session, receipts: Iterable[Receipt]) -> set[str]:
-    """Return the keys of program choices whose original programs are not running.
+    """Return the keys of program selections whose original programs are not running.
 
-    Receipts come newest first; of several with one key the oldest has found what is to come back.
+    Receipts are newest first: for each key, the oldest one has the programs to restore.
     """
     oldest = {one.key: one for one in receipts if one.change.kind in PROGRAM_KINDS}
     running = running_programs(session.connect) if oldest else ""
@@ -190,7 +174,7 @@ def other_programs(session: Session, receipts: Iterable[Receipt]) -> set[str]:
 
 
 def _was_overridden(guc: Guc | None, receipt: Receipt) -> bool:
-    """Whether the server still shows that it replaced our value, such as -1, by one of its own choice."""
+    """Whether the server still shows a value computed by itself in place of ours, such as for -1."""
     is_overridden = guc is not None and guc.needs_restart and guc.source == "override"
     return is_overridden and receipt.found.state.get("source") != "override"
 
@@ -209,9 +193,9 @@ def clear_stale_marks(
     receipts: Iterable[Receipt],
     steps: Steps,
 ) -> None:
-    """Clear the marks that our own changes left.
+    """Clear the pending_restart flags left by pgdyno's own changes.
 
-    Temporary values are in the journal before they are set.
+    Temporary values are recorded in the journal before they are set.
     """
     with session.connect() as connection:
         entries = read_file_entries(connection).or_else(())
@@ -236,7 +220,7 @@ def clear_stale_marks(
 
 
 def _is_stale(receipt: Receipt, entries: Iterable[FileEntry], gucs: Mapping[str, Guc]) -> bool:
-    """Whether the key is marked although it is in no file and has its original value."""
+    """Whether pending_restart is set although the key is in no file and has its original value."""
     guc = gucs.get(receipt.key)
     return (
         guc is not None
@@ -254,7 +238,7 @@ def _can_set(writer: AlterSystemWriter, key: str, value: str) -> bool:
 
 
 def _set(writer: AlterSystemWriter, key: str, value: str) -> None:
-    """Set the running value. ALTER SYSTEM has no way to say "empty list", a file has."""
+    """Set the running value. ALTER SYSTEM cannot express an empty list, but a file can."""
     if writer.files is not None and _is_empty_list(key, value):
         AutoConfFileWriter(writer.files).write(key, value)
     else:

@@ -1,7 +1,4 @@
-"""Refuse changes while an earlier pgdyno run is unfinished.
-
-The values in place may be half changed, and are not intended by any user.
-"""
+"""Refuse changes while an earlier pgdyno run is unfinished: the present values may be partly changed."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ REVERT_HOST = "pgdyno revert --host-only"
 
 
 def check_unfinished(contents: Contents, server: Target | None, revert_command: str) -> None:
-    """Refuse to go on where an apply or a trial was interrupted, on this machine or on ``server``.
+    """Refuse to continue after an interrupted apply or trial, on this machine or on ``server``.
 
-    A trial that is still running holds the journal: only a preview can meet it here.
+    A running trial holds the journal's lock, so only a preview can encounter one here.
     Raises: RefusedError; StorageError if the journal is damaged.
     """
     if contents.damage:
         raise StorageError(
-            "the journal is damaged, so that nothing is added to it",
+            "the journal is damaged, so no changes can be recorded in it",
             detail="; ".join(contents.damage),
             hint=f"{revert_command} --all restores the readable entries; then move the journal away",
         )

@@ -1,1 +1,1 @@
-"""The server whose settings are changed: connection, privileges, reload, restart."""
+"""The server to change: connection, privileges, reload, restart."""

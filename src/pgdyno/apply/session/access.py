@@ -1,4 +1,4 @@
-"""Access to a server to be changed, as the use cases pass it to the journal."""
+"""Access to a server for changes, as passed by the use cases."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from pgdyno.base.ports import HostWriter
 from pgdyno.postgres.server import Server
 
 Steps: TypeAlias = Callable[[str], None]
-"""Is told the name of every step right after it was taken, so that a test can stop the process there."""
+"""Is called with the name of every step right after it, so that a test can stop the process there."""
 
 
 ProgramsCheck: TypeAlias = Callable[[Session, ServerFiles | None, Path], tuple[str, ...]]
-"""Tries whether the programs in a directory can run a server, and says what would be otherwise with them.
+"""Tests whether the programs in a directory can run a server; returns sentences on the changes.
 
-Raises: RefusedError with all that keeps them from it.
+Raises: RefusedError with every reason why they cannot.
 """
 
 
 Inspect: TypeAlias = Callable[[Any], Server]
-"""Reads all that the role may see of a server, from a connection of the kind that is opened to it."""
+"""Reads everything that the role may see of a server, over a connection."""
 
 
 def no_steps(_step: str) -> None:
-    """Tell nobody."""
+    """Ignore a step."""
 
 
 @dataclass(frozen=True)
 class ServerAccess:
-    """One server, and the journal that its receipts go to.
+    """One server, and the journal of its changes.
 
-    ``inspect`` reads what the server is, from a connection to it. ``connect_to_look`` opens one that may go
-    through a pooler, to look at the server alone; None: as ``connect``.
-    ``data_directory`` is where this process finds the server's files, if that is not the path that the
-    server itself names, or if the server is down. ``restarter`` None means that nobody said how to restart.
-    ``addresses`` are where ``connect`` looks, written like ``Target.address``: a server that is down is
-    recognised by them. ``revert_command`` is what a user types to undo changes of this server.
-    ``host_writers`` change the machine that it runs on, by kind of change; none if that is another one.
-    ``host_root`` is where its files are, which is ``/`` but in tests. ``programs_check`` is asked
-    before other programs run the server; None: whoever changes what runs it has asked already.
+    ``inspect`` reads the server's description. ``connect_to_look`` opens a connection for reading only, which
+    may go through a pooler; None: use ``connect``.
+    ``data_directory``: path of the server's files for this process, if it differs from the path reported by
+    the server, or if the server is down. ``restarter`` None: no restart command is known.
+    ``addresses``: the addresses used by ``connect``, formatted like ``Target.address``, to identify a server
+    that is down. ``revert_command``: the user's command to undo changes of this server.
+    ``host_writers``: writers for the server's machine, by kind of change; empty if it is another machine.
+    ``host_root``: root directory of that machine's files, ``/`` except in tests. ``programs_check`` is called
+    before other programs run the server; None: the caller has already checked.
     """
 
     connect: Connect
@@ -61,20 +61,20 @@ class ServerAccess:
     programs_check: ProgramsCheck | None = None
 
     def look(self) -> Connection:
-        """Open a connection for looking. Raises: ConnectionFailedError."""
+        """Open a connection for reading only. Raises: ConnectionFailedError."""
         return (self.connect_to_look or self.connect)()
 
     @property
     def restart_command(self) -> tuple[str, ...]:
-        """The words of the user's command that restarts the server; none if nobody said how."""
+        """The words of the user's restart command; empty if none is known."""
         return () if self.restarter is None else self.restarter.command
 
     def files(self, session: Session) -> ServerFiles | None:
-        """Return the running server's files if they are within reach and proven to be its own."""
+        """Return the running server's files; None unless they are accessible and proven to be its own."""
         named = session.target.data_directory
         path = self.data_directory or (Path(named) if named else None)
         return files_of(path, session.connection) if path is not None else None
 
     def restarter_of(self, session: Session) -> CommandRestarter | None:
-        """Return a restarter for the session's server, which waits for its return."""
+        """Return a restarter for the session's server, which waits until it is up again; None: unknown."""
         return None if self.restarter is None else replace(self.restarter, connect=session.connect)

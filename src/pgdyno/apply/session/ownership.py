@@ -1,10 +1,10 @@
 """Ownership of settings, and the privileges to change them. Pure.
 
-No other owner's value is overwritten, and ours are not overwritten unnoticed.
+Values that others manage are not changed, and values that others would override are refused.
 
 Precedence, lowest first: built-in default, environment variable, postgresql.conf and its includes,
-postgresql.auto.conf (ALTER SYSTEM), command line, ALTER DATABASE, ALTER ROLE, the session. What ALTER
-SYSTEM writes is therefore masked by everything after it.
+postgresql.auto.conf (ALTER SYSTEM), command line, ALTER DATABASE, ALTER ROLE, the session. Everything after
+ALTER SYSTEM therefore masks its values.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def check_managers(managers: Iterable[ConfigurationManager], patroni_file: str |
             f"the configuration of this server is managed by {manager.name}",
             detail=f"{manager.evidence}; it would overwrite pgdyno's changes, or be overruled by them",
             hint=f"change the settings there: {manager.how_to_change}; "
-            "pgdyno advise --format conf writes them down",
+            "pgdyno advise --format conf prints them",
         )
 
 
@@ -65,8 +65,8 @@ def check_settings(gucs: Mapping[str, Guc], wanted: Mapping[str, str]) -> None:
     if allow is not None and allow.setting == "off":
         raise OwnershipError(
             "this server's owner does not allow ALTER SYSTEM",
-            detail="allow_alter_system is off, as operators in Kubernetes set it",
-            hint="hand pgdyno advise --format conf to the manager of the configuration",
+            detail="allow_alter_system is off, as set by Kubernetes operators",
+            hint="give the output of pgdyno advise --format conf to whoever manages the configuration",
         )
     _raise_together([error for name, value in wanted.items() if (error := _unacceptable(gucs, name, value))])
     masked = [
@@ -76,7 +76,7 @@ def check_settings(gucs: Mapping[str, Guc], wanted: Mapping[str, str]) -> None:
         raise OwnershipError(
             f"{len(masked)} of {len(wanted)} settings are managed by others",
             detail="; ".join(masked),
-            hint="take the settings out there, connect as another role, or leave them out of the plan",
+            hint="remove the settings there, connect as another role, or leave them out of the plan",
         )
 
 
@@ -102,15 +102,15 @@ def _raise_together(errors: list[SettingError]) -> None:
         raise errors[0]
     if errors:
         raise SettingError(
-            f"the server would not accept {len(errors)} of the values",
+            f"the server would reject {len(errors)} of the values",
             detail="; ".join(error.message for error in errors),
         )
 
 
 def check_privileges(connection: Connection, keys: Iterable[str]) -> None:
-    """Refuse a role that may not change one of the settings or may not reload them.
+    """Refuse a role that may not change all the settings, or may not reload them.
 
-    Raises: PrivilegeError naming everything that is missing, and the grants that would help.
+    Raises: PrivilegeError naming all missing grants.
     """
     if value(connection, _IS_SUPERUSER, bool):
         return
@@ -122,7 +122,7 @@ def check_privileges(connection: Connection, keys: Iterable[str]) -> None:
         raise PrivilegeError(
             f"role {role} may not change these settings",
             detail=f"it lacks: {'; '.join(grants)}",
-            hint="connect as a superuser, or since PostgreSQL 15 give it those and pg_read_all_settings",
+            hint="connect as a superuser, or (since PostgreSQL 15) grant it those and pg_read_all_settings",
         )
 
 

@@ -1,4 +1,4 @@
-"""Statements of the journal, and the server's refusals in our words."""
+"""Run statements, and convert the server's errors to pgdyno's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GRANT = (
     "connect as a superuser, or (since PostgreSQL 15) GRANT ALTER SYSTEM ON PARAMETER … TO the role, "
     "together with pg_read_all_settings"
 )
-_CLOSED = "its owner has closed it {}; hand pgdyno advise --format conf to them"
+_CLOSED = "its owner has made it unwritable {}; give them the output of pgdyno advise --format conf"
 AUTO_CONF = "postgresql.auto.conf"
 
 
@@ -38,46 +38,46 @@ def run(
 ) -> list[Row]:
     """Run a statement and return its rows.
 
-    Raises: PrivilegeError, SettingError, OwnershipError or ServerError with the server's own words;
-    ConnectionFailedError if the connection is gone.
+    Raises: PrivilegeError, SettingError, OwnershipError or ServerError with the server's message;
+    ConnectionFailedError if the connection is lost.
     """
     try:
         cursor = connection.execute(statement, parameters or None)
         return cursor.fetchall() if cursor.description else []
     except psycopg.Error as error:
-        raise _in_our_words(connection, error) from error
+        raise _converted(connection, error) from error
 
 
 def value(
     connection: Connection, statement: LiteralString, kind: type[T], parameters: Sequence[object] = ()
 ) -> T:
-    """Run a query and return its one value. Raises: as ``run``; ServerError for another type, or none."""
+    """Run a query and return its only value. Raises: as ``run``; ServerError for another type, or no row."""
     rows = run(connection, statement, parameters)
     found = rows[0][0] if rows and rows[0] else None
     if not isinstance(found, kind):
         raise ServerError(
-            "the server does not answer as PostgreSQL does",
+            "the server's answer is not one of PostgreSQL",
             detail=f'"{statement.strip()}" gave {type(found).__name__}, expected {kind.__name__}',
-            hint="connect to the server itself if there is a proxy between",
+            hint="if there is a proxy, connect directly to the server",
         )
     return found
 
 
 def ask(connection: Connection, statement: LiteralString, source: str) -> Fact[list[Row]]:
-    """Run a query; data that the role, or the server, may not see is unknown."""
+    """Run a query; Unknown if the role, or the server itself, has no access to the data."""
     try:
         return Fact(run(connection, statement), source)
     except (PrivilegeError, OwnershipError) as error:
         return Fact(Unknown(error.message), source)
 
 
-def _in_our_words(connection: Connection, error: psycopg.Error) -> PgdynoError:
+def _converted(connection: Connection, error: psycopg.Error) -> PgdynoError:
     message = error.diag.message_primary or str(error).strip()
     detail = error.diag.message_detail
     if connection.closed:
         return ConnectionFailedError("lost the connection to the server", detail=message)
     if isinstance(error, errors.InsufficientPrivilege):
-        if AUTO_CONF in message:  # it is the operating system that forbids it, to any role
+        if AUTO_CONF in message:  # denied by the operating system, for any role
             return OwnershipError(message, detail=detail, hint=_CLOSED.format("to the server"))
         return PrivilegeError(message, detail=detail, hint=_GRANT)
     if isinstance(error, errors.FeatureNotSupported):

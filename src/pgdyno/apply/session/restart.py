@@ -1,7 +1,7 @@
-"""Have a server load its files, or restart it with the user's own command; know whether it did.
+"""Reload a server's configuration, or restart it with the user's command, and verify the result.
 
-A restart that has begun is always seen to its end: Ctrl-C and SIGTERM take effect when the command has ended
-and the server is back or its time is up.
+A restart is never interrupted: Ctrl-C and SIGTERM take effect when the command has ended and the server is up
+again or the timeout has expired.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OUTPUT_BYTES = 2000
 _START_TIME: LiteralString = """
 SELECT pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())::pg_catalog.float8
 """
-_RELOAD_LIMIT_S = 15.0  # the postmaster reloads within milliseconds unless the machine is swamped
+_RELOAD_LIMIT_S = 15.0  # the postmaster reloads within milliseconds unless the machine is overloaded
 _RELOAD_POLL_S = 0.02
 _LOAD_TIME: LiteralString = """
 SELECT pg_catalog.date_part('epoch', pg_catalog.pg_conf_load_time())::pg_catalog.float8
@@ -35,9 +35,9 @@ SELECT pg_catalog.date_part('epoch', pg_catalog.pg_conf_load_time())::pg_catalog
 
 @dataclass(frozen=True)
 class CommandRestarter:
-    """Runs a command, without a shell, and waits until a server that started since takes connections.
+    """Runs a command, without a shell, and waits until a server started since then accepts connections.
 
-    What ``connect`` refuses as another server does not count as up.
+    A server that ``connect`` rejects as a different one does not count.
     """
 
     command: tuple[str, ...]
@@ -47,7 +47,7 @@ class CommandRestarter:
     def restart(self) -> None:
         """Restart the server, or start it if it is down.
 
-        Raises: ServerStartError with what the command said, if the server is not up within the limit.
+        Raises: ServerStartError with the command's output, if the server is not up within the limit.
         """
         with _interrupts_deferred():
             before = self._started_at()
@@ -56,14 +56,14 @@ class CommandRestarter:
             while isinstance(now := self._started_at(), ConnectionFailedError) or now == before:
                 if time.monotonic() > deadline_s:
                     raise ServerStartError(
-                        f"the server was not back within {self.limit_s:.0f} s of its restart",
-                        detail=_words(now),
-                        hint="the server's own log says why",
+                        f"the server was not up within {self.limit_s:.0f} s of its restart",
+                        detail=_describe(now),
+                        hint="see the server's log for the reason",
                     )
                 time.sleep(_RESTART_POLL_S)
 
     def _run(self) -> None:
-        # Into a file, not a pipe: a server may keep its starter's output open for ever.
+        # A file instead of a pipe: the server may keep the command's output open forever.
         with tempfile.TemporaryFile() as output:
             try:
                 done = subprocess.run(
@@ -84,15 +84,14 @@ class CommandRestarter:
                     f'the restart command "{self.command[0]}" did not end within {self.limit_s:.0f} s'
                 ) from error
             output.seek(max(0, output.seek(0, os.SEEK_END) - _OUTPUT_BYTES))
-            said = output.read().decode(errors="replace").strip()
+            text = output.read().decode(errors="replace").strip()
         if done.returncode != 0:
             raise ServerStartError(
                 f'the restart command "{self.command[0]}" failed with status {done.returncode}',
-                detail=said or None,
+                detail=text or None,
             )
 
     def _started_at(self) -> float | ConnectionFailedError:
-        """Return when the running server started, or why it takes no connections."""
         try:
             with self.connect() as connection:
                 return value(connection, _START_TIME, float)
@@ -100,7 +99,7 @@ class CommandRestarter:
             return error
 
 
-def _words(state: float | ConnectionFailedError) -> str:
+def _describe(state: float | ConnectionFailedError) -> str:
     return "the old server still runs" if isinstance(state, float) else f"{state.message}: {state.detail}"
 
 
@@ -118,7 +117,7 @@ def command_restarter(
 
 @contextmanager
 def _interrupts_deferred() -> Iterator[None]:
-    """Hold Ctrl-C, SIGTERM and SIGHUP back until the block has ended: then they are KeyboardInterrupt."""
+    """Defer Ctrl-C, SIGTERM and SIGHUP until the end of the block, then raise KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are delivered to the main thread only
         return
@@ -138,21 +137,21 @@ def _interrupts_deferred() -> Iterator[None]:
 
 
 def reload_and_wait(connection: Connection, connect: Connect) -> None:
-    """Reload, and return when new sessions start from the files' present contents.
+    """Reload, and return when new sessions use the files' present contents.
 
-    pg_reload_conf() only sends a signal. The postmaster notes when it has loaded the files, and every new
-    backend inherits that note: this is why a new connection is asked each time.
+    pg_reload_conf() only sends a signal. The postmaster records the time when it has loaded the files, and
+    new backends inherit it: therefore each check uses a new connection.
     Raises: ServerError if the server does not load them, for example because a file cannot be parsed.
     """
     before = _loaded_at(connect)
     if not value(connection, "SELECT pg_catalog.pg_reload_conf()", bool):
         raise ServerError("the server could not reload its configuration")
     deadline_s = time.monotonic() + _RELOAD_LIMIT_S
-    while _loaded_at(connect) == before:  # earlier, where the clock was set back
+    while _loaded_at(connect) == before:  # not <=: the clock may be set back
         if time.monotonic() > deadline_s:
             raise ServerError(
                 f"the server did not load its configuration within {_RELOAD_LIMIT_S:.0f} s",
-                hint="its log says why; SELECT * FROM pg_file_settings WHERE error IS NOT NULL may too",
+                hint="see its log for the reason, or SELECT * FROM pg_file_settings WHERE error IS NOT NULL",
             )
         time.sleep(_RELOAD_POLL_S)
 

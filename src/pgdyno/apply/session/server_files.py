@@ -1,7 +1,7 @@
-"""The files of a server's data directory, where this process reaches them.
+"""The files of a server's data directory, if this process can access them.
 
-Only ``postgresql.auto.conf`` is ever written, atomically, with the owner and mode it had. Root works there
-with the rights of the server's user, who is known by the control file; see ``directory``.
+Only ``postgresql.auto.conf`` is ever written: atomically, with the same owner and mode. Root accesses it with
+the privileges of the server's user, who owns the control file; see ``directory``.
 """
 
 from __future__ import annotations
@@ -19,38 +19,39 @@ from pgdyno.apply.session.target import this_machine
 from pgdyno.base.errors import DataDirectoryError, PgdynoError, StorageError
 from pgdyno.host.files.directory import Directory, failure, opened_directory
 from pgdyno.model.plans.journal import Target
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 
 _TEMPORARY = "postgresql.auto.conf.pgdyno"
-_IDENTIFIER_BYTES = 8  # at the beginning of ControlFileData
-_START_TOLERANCE_S = 60.0  # between the pid file and the moment that the server calls its start
+_IDENTIFIER_BYTES = 8  # the first field of ControlFileData
+_START_TOLERANCE_S = 60.0  # between the start times in postmaster.pid and in the server
 _MOST_DIGITS = 7  # of a process id: at most 2^22 on Linux, proc_sys_kernel(5), pid_max
 
 
 @dataclass(frozen=True)
 class ServerFiles:
-    """A data directory whose files can be read and replaced.
+    """A data directory with accessible files.
 
-    Each method opens it anew. Raises: DataDirectoryError if it is none, or is not that of a server's user.
+    Each method opens it again. Raises: DataDirectoryError if it is not a data directory, or belongs to root.
     """
 
     path: Path
 
     def read_auto_conf(self) -> bytes:
-        """Return the bytes of postgresql.auto.conf; none if there is no such file.
+        """Return the bytes of postgresql.auto.conf; empty if there is no such file.
 
-        Raises: StorageError if it cannot be read, is no plain file, too large, or another user's.
+        Raises: StorageError if it cannot be read, is not a regular file, is too large, or belongs to another
+        user.
         """
         with self._opened() as (directory, _):
             return self._auto_conf(directory)
 
     def replace_auto_conf(self, content: bytes, *, expected: bytes) -> bool:
-        """Replace postgresql.auto.conf in one step, so that a crash leaves the old or the new one.
+        """Replace postgresql.auto.conf atomically, so that a crash leaves the old or the new one.
 
-        Returns: False, with nothing replaced, if the file is not ``expected`` any more when the new one is
-        ready. A running server's ALTER SYSTEM takes a lock for this that no other program can take: what it
-        writes between that last look and the rename, some microseconds, is lost.
-        Raises: StorageError if it cannot be written; then the old one is still there.
+        Returns: False, without replacing it, if the file no longer is ``expected`` when the new one is ready.
+        ALTER SYSTEM uses a lock inside the server that no other program can take: what it writes in the
+        microseconds between that check and the rename is lost.
+        Raises: StorageError if it cannot be written; then the old one is still in place.
         """
         with self._opened() as (directory, _):
             try:
@@ -73,7 +74,7 @@ class ServerFiles:
                 raise self._failure("write", error) from error
 
     def owner(self) -> int:
-        """Return the number of the user whom the data directory and its control file belong to."""
+        """Return the uid of the owner of the data directory and its control file."""
         with self._opened() as (directory, _):
             return directory.owner
 
@@ -83,7 +84,7 @@ class ServerFiles:
             return identifier
 
     def has_postmaster(self) -> bool:
-        """Whether the process that postmaster.pid names exists: then the server is not simply down."""
+        """Whether the process in postmaster.pid exists: if so, the server is not simply down."""
         with self._opened() as (directory, _):
             pid = next(iter(_postmaster_lines(directory)), "")
         if not pid.isdecimal() or len(pid) > _MOST_DIGITS or int(pid) == 0:
@@ -97,10 +98,10 @@ class ServerFiles:
         return True
 
     def is_of(self, target: Target) -> bool:
-        """Whether these are the files of the server that a receipt is about, as far as files can tell.
+        """Whether these are the files of a receipt's server, as far as can be checked by files.
 
-        A standby has its primary's system identifier and may be on the same machine: if the path that the
-        server named leads to another data directory here, these are not its files.
+        A standby has its primary's system identifier and may be on the same machine: if the path reported by
+        the server is a different data directory here, these are not its files.
         """
         named = None if target.data_directory is None else Path(target.data_directory)
         try:
@@ -112,13 +113,13 @@ class ServerFiles:
         return is_named and is_cluster and target.machine in (None, this_machine())
 
     def patroni_file(self) -> str | None:
-        """Return the name of a file that only Patroni leaves in a data directory; None if there is none."""
+        """Return the name of a file that only Patroni creates in a data directory; None if there is none."""
         names = ("patroni.dynamic.json", "postgresql.base.conf")
         with self._opened() as (directory, _):
             return next((name for name in names if directory.has(name)), None)
 
     def is_running_as(self, identifier: str, port: str, started: float) -> bool:
-        """Whether a server of this identifier runs here, on this port, since this time (seconds, Unix)."""
+        """Whether a server with this system identifier, port and start time (Unix, seconds) runs here."""
         with self._opened() as (directory, found):
             lines = _postmaster_lines(directory)
             if len(lines) < 4 or not lines[2].strip().isdecimal():
@@ -128,7 +129,7 @@ class ServerFiles:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Directory, str]]:
-        """Provide the directory and the system identifier in it, which proves whose a directory it is."""
+        """Provide the open directory and its system identifier."""
         try:
             with opened_directory(self.path) as directory:
                 yield directory, self._identifier(directory)
@@ -141,8 +142,8 @@ class ServerFiles:
         if directory.owner == 0:
             raise DataDirectoryError(
                 f'data directory "{self.path}" belongs to root',
-                detail="PostgreSQL does not run as root, and takes no directory of another user",
-                hint="name the directory that the server runs on, which belongs to the server's user",
+                detail="PostgreSQL does not run as root, and rejects a directory of another user",
+                hint="name the server's actual data directory, which belongs to the server's user",
             )
         try:
             with directory.inner("global") as inner:
@@ -171,7 +172,7 @@ class ServerFiles:
 
 
 def _postmaster_lines(directory: Directory) -> list[str]:
-    """Return the lines of postmaster.pid; none if the server is down. Raises: OSError."""
+    """Return the lines of postmaster.pid; empty if the server is down. Raises: OSError."""
     try:
         return directory.read("postmaster.pid")[0].decode(errors="replace").splitlines()
     except FileNotFoundError:
@@ -179,7 +180,7 @@ def _postmaster_lines(directory: Directory) -> list[str]:
 
 
 def _is_another(path: Path, directory: Directory) -> bool:
-    """Whether a data directory lies at a path, and is not this one. Raises: OSError."""
+    """Whether a path is a data directory other than this one. Raises: OSError."""
     try:
         with opened_directory(path) as other:
             with other.inner("global") as inner:
@@ -189,11 +190,11 @@ def _is_another(path: Path, directory: Directory) -> bool:
         return False
 
 
-@answers_of_postgresql()
+@checked_results()
 def files_of(path: Path, connection: Connection) -> ServerFiles | None:
-    """Return the data directory ``path`` if it is this running server's and its files can be reached.
+    """Return the data directory ``path`` if it is accessible and this running server's, else None.
 
-    A copy of a cluster has the same system identifier: port and start time must fit as well.
+    A copy of a cluster has the same system identifier, so port and start time must match as well.
     """
     files = ServerFiles(path)
     try:

@@ -1,12 +1,12 @@
 """Locks of a server that exclude every other pgdyno, from any host, user and home.
 
-They are advisory locks of one session: when pgdyno is killed while a statement runs, its lock is held until
-the server has finished that statement. Advisory locks belong to one database; holders in other databases
-are found in ``pg_locks``.
+They are session-level advisory locks: if pgdyno is killed while a statement runs, its lock is held until the
+server has finished that statement. Advisory locks are per database; holders in other databases are found in
+``pg_locks``.
 
-Every role may take any advisory lock. So each pgdyno holds one of its own, whose second number is random and
-cannot be taken in advance, and who else holds one of the same first number counts only if its role may do
-what the lock is about. Two that begin at the same time see each other, and both try again.
+Every role may take any advisory lock. So each pgdyno takes a lock with a random second number, which nobody
+can take in advance, and another holder of the same first number counts only if its role has the privilege
+that the lock protects. If two start at the same time, both see each other, and both try again.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import LiteralString
 
 from pgdyno.apply.session.query import Connection, run, value
 from pgdyno.base.errors import LockHeldError
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 
-_WAIT_S = 5.0  # a killed client's backend ends within milliseconds, or when its statement is done
-_POLL_S = 0.05, 0.15  # between these: two that always tried at the same time would both give up
-_NUMBERS = 1 << 31  # of an integer that is not negative
+_WAIT_S = 5.0  # a killed client's backend exits within milliseconds, or when its statement is done
+_POLL_S = 0.05, 0.15  # a random value between these, so that two do not retry in lockstep
+_NUMBERS = 1 << 31  # non-negative int4 values
 
 _LOCK: LiteralString = "SELECT pg_catalog.pg_try_advisory_lock(%s::pg_catalog.int4, %s::pg_catalog.int4)"
 _UNLOCK: LiteralString = "SELECT pg_catalog.pg_advisory_unlock(%s::pg_catalog.int4, %s::pg_catalog.int4)"
@@ -46,10 +46,10 @@ AND (a.usename OPERATOR(pg_catalog.=) session_user OR EXISTS (
 
 @dataclass(frozen=True)
 class ServerLock:
-    """A lock by its first number, which shows in pg_locks as classid, with objsubid 2.
+    """A lock, by its first number: classid in pg_locks, with objsubid 2.
 
-    ``right`` is a condition of SQL: whether a role ``r`` that is no superuser may do what the lock is about,
-    from the server's version ``right_since`` on.
+    ``right``: an SQL condition for a role ``r`` without superuser that has the privilege which the lock
+    protects, from server version ``right_since`` on.
     """
 
     key: int
@@ -61,7 +61,7 @@ class ServerLock:
 
 @dataclass(frozen=True)
 class _Holder:
-    """A session that holds the lock. ``pid`` None: it is not known."""
+    """A session that holds the lock. ``pid`` None: unknown."""
 
     name: str
     pid: int | None = None
@@ -79,12 +79,12 @@ LOADING = ServerLock(
     "r.rolcreatedb",
     0,
     "another pgdyno is loading this server",
-    "wait until it has ended: each would measure the other's load",
+    "wait until it has ended, because each would measure the other's load",
 )
 
 
 def take(connection: Connection, lock: ServerLock) -> None:
-    """Take a lock for as long as the session lasts; a killed pgdyno's is waited for.
+    """Take a lock until the session ends; wait up to ``_WAIT_S`` for a killed pgdyno's lock.
 
     Raises: LockHeldError naming the holder.
     """
@@ -94,13 +94,13 @@ def take(connection: Connection, lock: ServerLock) -> None:
     while (holder := _try(connection, lock)) is not None:
         if time.monotonic() > deadline_s:
             raise _refusal(lock, holder)
-        time.sleep(random.uniform(*_POLL_S))  # noqa: S311 — no secret
+        time.sleep(random.uniform(*_POLL_S))  # noqa: S311 — not a secret
 
 
 def _refusal(lock: ServerLock, holder: _Holder) -> LockHeldError:
     hint = lock.hint
     if holder.pid is not None:
-        hint += f"; if it is no pgdyno, end it: SELECT pg_terminate_backend({holder.pid})"
+        hint += f"; if it is not pgdyno, terminate it: SELECT pg_terminate_backend({holder.pid})"
     return LockHeldError(lock.refusal, detail=f"the lock is held by {holder.name}", hint=hint)
 
 
@@ -113,14 +113,14 @@ def _try(connection: Connection, lock: ServerLock) -> _Holder | None:
         return None
     if is_ours:
         run(connection, _UNLOCK, numbers)
-    return holder or _Holder("a session that has taken the same random number")
+    return holder or _Holder("a session with the same random number")
 
 
-@answers_of_postgresql()
+@checked_results()
 def _other_holder(connection: Connection, lock: ServerLock) -> _Holder | None:
     right = lock.right if connection.info.server_version >= lock.right_since else "false"
     others = run(connection, _HOLDERS + right + ")))", (lock.key,))
     if not others:
         return None
     name, role, pid = others[0]
-    return _Holder(f"{name or 'a session without a name'} of role {role} (backend {pid})", pid)
+    return _Holder(f"{name or 'an unnamed session'} of role {role} (backend {pid})", pid)

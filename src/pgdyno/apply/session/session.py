@@ -1,9 +1,9 @@
-"""Connection that changes a server, and the lock that excludes every other pgdyno.
+"""Connection for changing a server, and the lock that excludes every other pgdyno.
 
-Whatever a session opens later reaches the server that it began with, or fails: see ``target.bound_to``.
+Later connections of a session reach the same server, or fail: see ``target.bound_to``.
 
-The lock belongs to this very session: a killed pgdyno's is held until the server has finished its statement,
-so that a revert can never be overtaken by the change that it undoes.
+The session that makes the changes holds the lock: after a kill it is held until the server has finished the
+statement, so a change can never take effect after the revert that undoes it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pgdyno.model.plans.journal import Target
 class Session:
     """A connection to a server; from ``locked_session`` it holds the lock.
 
-    ``connect`` opens another connection, to that very server.
+    ``connect`` opens another connection to the same server.
     """
 
     connect: Connect
@@ -31,9 +31,9 @@ class Session:
     target: Target
 
     def reconnect(self) -> None:
-        """Connect and lock again, after a restart of the server has ended the session.
+        """Connect and lock again, after a restart of the server.
 
-        Raises: ConnectionFailedError, also if another server answers: nothing is done on it.
+        Raises: ConnectionFailedError, also if a different server answers: nothing is done on it.
         """
         self.connection.close()
         connection = self.connect()

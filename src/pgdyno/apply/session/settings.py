@@ -1,7 +1,7 @@
-"""Settings for the journal: values in use, and values in configuration files.
+"""Settings for the journal: values in effect, and values in configuration files.
 
-Values are read as they are, secrets included: they never leave the journal, and messages name settings
-and lines of files only.
+Values are read unchanged, including secrets: they never leave the journal, and messages contain only names of
+settings and lines of files.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import LiteralString
 from pgdyno.apply.session.query import AUTO_CONF, Connection, ask, run
 from pgdyno.base.errors import SettingError
 from pgdyno.base.facts import Fact, Unknown
-from pgdyno.postgres.answers import answers_of_postgresql
-from pgdyno.postgres.guc import SETTINGS_QUERY, TAKE_BACK, Guc, guc_of
+from pgdyno.postgres.checked_results import checked_results
+from pgdyno.postgres.guc import RESET_SESSION_SETTINGS, SETTINGS_QUERY, Guc, guc_of
 
-# Reading pg_file_settings first matters: it makes this session mark what waits for a restart.
+# pg_file_settings must be read first: that updates pending_restart in this session.
 _FILES: LiteralString = """
     SELECT sourcefile, sourceline, name, setting, applied, error
       FROM pg_catalog.pg_file_settings
@@ -26,22 +26,22 @@ _BY_NAME: LiteralString = " WHERE pg_catalog.lower(name) OPERATOR(pg_catalog.=) 
 
 @dataclass(frozen=True)
 class FileEntry:
-    """A line of a configuration file, read by the server. ``name`` is empty where a line is no setting."""
+    """A line of a configuration file, as read by the server. ``name`` empty: the line is not a setting."""
 
     file: str
     line: int
     name: str
     value: str | None
-    is_applied: bool  # whether this is the entry that counts and its value could be used
+    is_applied: bool  # whether this is the effective entry and its value could be applied
     error: str | None
 
     @property
     def is_in_auto_conf(self) -> bool:
-        """Whether ALTER SYSTEM is responsible for it."""
+        """Whether it is in postgresql.auto.conf, which ALTER SYSTEM writes."""
         return self.file.endswith("/" + AUTO_CONF)
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_file_entries(connection: Connection) -> Fact[tuple[FileEntry, ...]]:
     """Return the entries of the configuration files, loaded or not.
 
@@ -59,16 +59,16 @@ def read_file_entries(connection: Connection) -> Fact[tuple[FileEntry, ...]]:
     )
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_gucs(connection: Connection) -> dict[str, Guc]:
-    """Return the settings that sessions begin with, by name."""
+    """Return the settings of new sessions, by name."""
     with connection.transaction(force_rollback=True):
-        run(connection, TAKE_BACK, ([], 0, _PATIENCE_MS))
+        run(connection, RESET_SESSION_SETTINGS, ([], 0, _PATIENCE_MS))
         rows = run(connection, SETTINGS_QUERY)
     return {guc.name: guc.of_new_sessions() for guc in map(guc_of, rows)}
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_guc(connection: Connection, name: str) -> Guc:
     """Return one setting. Raises: SettingError if the server does not know it."""
     rows = run(connection, SETTINGS_QUERY + _BY_NAME, (name,))

@@ -1,4 +1,4 @@
-"""Identity of a server, so that its receipts are never applied to another one."""
+"""Identity of a server, so that receipts are never applied to a different one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgdyno.apply.session.query import Connect, Connection, ask, run, value
 from pgdyno.base.errors import ConnectionFailedError, PgdynoError
 from pgdyno.base.facts import Unknown
 from pgdyno.model.plans.journal import Target
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 
 _MACHINE_ID = Path("/etc/machine-id")  # 32 digits and a line feed; see machine-id(5)
 _SOCKET = "host=/"
@@ -19,11 +19,11 @@ _DATA_DIRECTORY: LiteralString = (
 )
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_target(connection: Connection) -> Target:
-    """Read a server's identity; parts that the role may not see are left out."""
+    """Read a server's identity; parts that are hidden from the role are None."""
     identifier = value(connection, "SELECT system_identifier FROM pg_catalog.pg_control_system()", int)
-    # The two-argument form returns null instead of an error if the setting is hidden from the role.
+    # pg_settings has no row, instead of raising an error, if the setting is hidden from the role.
     visible = run(connection, _DATA_DIRECTORY)
     info = connection.info
     return Target(
@@ -36,13 +36,13 @@ def read_target(connection: Connection) -> Target:
 
 
 def bound_to(target: Target, connect: Connect, *, by_address: bool = True) -> Connect:
-    """Return a ``connect`` that reaches this server and no other.
+    """Return a ``connect`` that reaches only this server.
 
-    With several hosts, an address that moves or a failover, the same connection string leads elsewhere while
-    the server restarts; a primary and its standby share the system identifier, often the paths. Where the
-    role may not see enough to tell them apart the address has to be the same. ``by_address`` False leaves
-    that out, for a target that was reached differently before.
-    Raises: the returned function raises ConnectionFailedError if another server answers.
+    With several hosts, a virtual address or a failover, the same connection string may lead to a different
+    server during a restart; a primary and its standby share the system identifier, often also the paths. If
+    the role cannot see enough to distinguish them, the address must be the same. ``by_address`` False skips
+    that check, for a target that was reached at a different address.
+    Raises: the returned function raises ConnectionFailedError if a different server answers.
     """
 
     def open_connection() -> Connection:
@@ -60,20 +60,17 @@ def bound_to(target: Target, connect: Connect, *, by_address: bool = True) -> Co
 
 
 def is_on_this_machine(target: Target) -> bool:
-    """Whether a server is known to run here: it saw this machine's id, or was reached over a socket."""
+    """Whether a server is known to run here: it reported this machine's id, or was reached over a socket."""
     return target.address.startswith(_SOCKET) or target.machine == (this_machine() or "")
 
 
 def is_this_machine(target: Target) -> bool:
-    """Whether a target is the machine that we run on."""
+    """Whether a target is this machine."""
     return target.kind == "host" and target.machine == this_machine()
 
 
 def this_machine() -> str | None:
-    """Return ``Target.machine`` of servers on this machine.
-
-    None if the machine has no id.
-    """
+    """Return ``Target.machine`` of servers on this machine; None if the machine has no id."""
     try:
         return _hash(_MACHINE_ID.read_text(encoding="ascii"))
     except OSError:
@@ -93,7 +90,7 @@ def _another_server(target: Target, now: Target) -> ConnectionFailedError:
         ("machine", now.machine, target.machine),
     )
     return ConnectionFailedError(
-        f"another server answers at {now.address}",
+        f"a different server answers at {now.address}",
         detail="; ".join(f"its {what} is {one}, not {other}" for what, one, other in pairs if one != other),
         hint="name one server, by its own address: --dsn 'host=… port=…'",
     )
@@ -107,6 +104,6 @@ def _machine(connection: Connection) -> str | None:
 
 
 def _hash(machine_id: str) -> str | None:
-    """Return a hash of the machine id, which should not be shown as it is: machine-id(5)."""
+    """Return a hash of the machine id, which should not be exposed: machine-id(5); None if it is empty."""
     text = machine_id.strip()
     return hashlib.sha256(b"pgdyno" + text.encode()).hexdigest()[:16] if text else None

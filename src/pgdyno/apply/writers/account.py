@@ -1,12 +1,12 @@
-"""Make the account that servers and builds run as, and remove it together with its files.
+"""Create the account that runs servers and builds, and remove it together with its files.
 
-The user and the group are made and removed by the programs of shadow, which lock the files that they change
-and replace them as a whole. They end when pgdyno ends: what is left then is complete, half or nothing, and
-restoring removes either. They inherit a lock that is waited for: as pgdyno ends, the kernel gives back what
-it has locked before it ends them.
+shadow's programs create and remove user and group; they lock the files that they change, and replace them
+atomically. They are killed when pgdyno exits. That leaves a complete account, a partial one or none, and
+restoring handles all three. They inherit a lock that the next pgdyno waits for, because the kernel releases
+pgdyno's own locks before it kills them.
 
-A removed account's number may become another user's. What it owned in the workspace goes with it therefore:
-data sets, which are loaded again, and unfinished builds.
+A removed account's uid may be reused for another user. Therefore its files in the workspace are removed with
+it: data sets, which can be loaded again, and unfinished builds.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pgdyno.host.own_account import (
 )
 from pgdyno.model.plans.plan import ACCOUNT
 
-FILES_BELOW = "files_below"  # key of Found.state: the workspace, where the account has files
+FILES_BELOW = "files_below"  # key of Found.state: the workspace with the account's files
 _WITHOUT_GROUP, _GROUP_ALONE = "user without its group", "group without its user"
 _LOCK = "account.lock"
 _PROGRAMS = (MAKING[0], REMOVING[0], REMOVING_GROUP[0])
@@ -52,10 +52,10 @@ _PROCESS_NAME = re.compile(r"^Name:\s+(.*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class AccountWriter:
-    """Makes and removes the account; there is one key, ``KEY``.
+    """Creates and removes the account; the only key is ``KEY``.
 
-    ``files_below`` is the workspace, which a receipt keeps: where the account's files are to be removed, and
-    nowhere else. None: the one of the receipt.
+    ``files_below``: the workspace, recorded in receipts: the account's files are removed only there. None:
+    use the receipt's.
     """
 
     files_below: Path | None = None
@@ -68,16 +68,16 @@ class AccountWriter:
             return Found(self.value_if_any(key), state)
 
     def check(self, key: str) -> None:
-        """Refuse to make it without root or its programs, or if the name is taken. Changes nothing.
+        """Refuse without root or the required programs, or if the name is taken. Changes nothing.
 
         Raises: PrivilegeError, ServerError, OwnershipError.
         """
         if os.geteuid() != 0:
-            raise PrivilegeError(f"only root can make the {KEY}", hint="sudo pgdyno setup --account")
+            raise PrivilegeError(f"only root can create the {KEY}", hint="sudo pgdyno setup --account")
         missing = [program for program in _PROGRAMS if shutil.which(program) is None]
         if missing:
             raise ServerError(
-                f"the {KEY} cannot be made here",
+                f"the {KEY} cannot be created on this host",
                 detail=f"missing: {', '.join(missing)}",
                 hint="install the package passwd (Debian, Ubuntu) or shadow-utils (RHEL, Fedora)",
             )
@@ -86,10 +86,10 @@ class AccountWriter:
             raise _taken(str(present))
 
     def rehearse(self, key: str, found: Found) -> None:
-        """Do nothing: an account that can be made can be removed."""
+        """Do nothing: an account that can be created can be removed."""
 
     def write(self, key: str, value: str) -> None:  # noqa: ARG002 — the port's signature
-        """Make user and group. Raises: ServerError with useradd's words."""
+        """Create user and group. Raises: ServerError with useradd's message."""
         with _alone(self.files_below) as lock:
             _run(MAKING, lock)
 
@@ -102,9 +102,9 @@ class AccountWriter:
         below = Path(found.state[FILES_BELOW])
         if self.files_below is not None and below.resolve() != self.files_below.resolve():
             raise RefusedError(
-                f"the {KEY} has files in another workspace than this one",
-                detail=f"it was made for {below}, and this one is {self.files_below}",
-                hint=f"PGDYNO_HOME={below} pgdyno revert --host-only, with the journal there",
+                f"the {KEY} belongs to a different workspace",
+                detail=f"it was created for {below}, and the present one is {self.files_below}",
+                hint=f"run PGDYNO_HOME={below} pgdyno revert --host-only, which uses the journal there",
             )
         with _alone(below) as lock:
             user = _user()
@@ -115,11 +115,11 @@ class AccountWriter:
                     _require_unused(user.pw_uid)
                     remove_files(below, user.pw_uid)
                     _run(REMOVING, lock)
-            if _group() is not None:  # userdel leaves it where login.defs says USERGROUPS_ENAB no
+            if _group() is not None:  # userdel keeps it if USERGROUPS_ENAB is no in login.defs
                 _run(REMOVING_GROUP, lock)
 
     def verify(self, key: str) -> str | None:
-        """Return the account as the system's user database has it."""
+        """Return the account as in the system's user database."""
         return self.value_if_any(key)
 
     def equals(self, key: str, one: str | None, other: str | None) -> bool:  # noqa: ARG002 — the port's signature
@@ -131,7 +131,7 @@ class AccountWriter:
         return wanted == effective
 
     def value_if_any(self, key: str) -> str | None:  # noqa: ARG002 — the port's signature
-        """Return the account in words: ``WANTED`` if it is as pgdyno makes it, None if there is none."""
+        """Return a description of the account: ``WANTED`` if it is as created by pgdyno; None: no account."""
         user, group = _user(), _group()
         if user is None:
             return None if group is None else f"{_GROUP_ALONE}, gid {group.gr_gid}"
@@ -151,9 +151,9 @@ class AccountWriter:
 
 
 def remove_files(below: Path, uid: int) -> None:
-    """Remove a user's files below a directory, and all that is in his directories. Raises: StorageError.
+    """Remove a user's files below a directory, and the user's directories with all contents.
 
-    Names are looked up in open directories, so that no link leads elsewhere.
+    Names are looked up relative to open directories, so that no link is followed. Raises: StorageError.
     """
     try:
         for _, directories, files, place in os.fwalk(below):
@@ -174,9 +174,9 @@ def remove_files(below: Path, uid: int) -> None:
 
 @contextmanager
 def _alone(below: Path | None) -> Iterator[tuple[int, ...]]:
-    """Wait for, and then hold, the lock of programs that make or remove the account; they inherit it.
+    """Wait for and hold the lock of programs that create or remove the account; they inherit it.
 
-    Yields its descriptor, if there is a workspace to have it in.
+    Yields the lock's descriptor; empty without a workspace.
     """
     if below is None or not below.is_dir():
         yield ()
@@ -190,7 +190,7 @@ def _alone(below: Path | None) -> Iterator[tuple[int, ...]]:
 
 
 def _run(argv: Sequence[str], inherited: tuple[int, ...]) -> None:
-    """Run a program that ends when pgdyno ends. Raises: ServerError with its words."""
+    """Run a program that is killed when pgdyno exits. Raises: ServerError with its error output."""
     done = subprocess.run(
         child_command(os.getpid(), argv),
         capture_output=True,
@@ -206,11 +206,11 @@ def _run(argv: Sequence[str], inherited: tuple[int, ...]) -> None:
 
 
 def _require_unused(uid: int) -> None:
-    """Raise RefusedError while processes run as a user."""
+    """Raise RefusedError if processes run as a user."""
     if processes := _processes_of(uid):
         raise RefusedError(
             f"the {KEY} is in use",
-            detail=f"processes that have to end first: {', '.join(processes)}",
+            detail=f"processes that must end first: {', '.join(processes)}",
             hint="end them, or wait until pgdyno has ended",
         )
 
@@ -220,7 +220,7 @@ def _processes_of(uid: int) -> list[str]:
     for entry in sorted(Path("/proc").iterdir(), key=lambda one: one.name.zfill(10)):
         if not entry.name.isdigit():
             continue
-        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+        with suppress(FileNotFoundError, ProcessLookupError):  # the process has exited
             status = (entry / "status").read_text(errors="replace")
             uids, name = _UIDS.search(status), _PROCESS_NAME.search(status)
             if uids is not None and str(uid) in uids[1].split():
@@ -250,7 +250,7 @@ def _described(user: pwd.struct_passwd) -> str:
 
 def _taken(present: str) -> OwnershipError:
     return OwnershipError(
-        f'the name "{NAME}" is taken, by a user or group that is not as pgdyno makes it',
+        f'the name "{NAME}" is taken by a user or group that pgdyno did not create',
         detail=present,
-        hint="nothing of pgdyno runs as it; rename or remove it, then try again",
+        hint="pgdyno runs nothing as this user; rename or remove it, then try again",
     )

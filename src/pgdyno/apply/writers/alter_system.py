@@ -2,9 +2,9 @@
 
 Works without access to any file.
 
-What is found is what ``postgresql.auto.conf`` says, not what is in force: a setting that is not in that
-file is restored by taking it out again, whatever other files say. Where the file itself is reachable and
-nobody else has written into it, an undo ends with its former bytes.
+The original value is the entry in ``postgresql.auto.conf``, not the value in force: a setting without an
+entry is restored by removing the entry again, whatever other files contain. If the file is accessible and
+nobody else has written to it, an undo restores its original bytes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from pgdyno.apply.configuration.auto_conf import (
     Entry,
+    differs_only_in_format,
     names_in_order,
     parse,
     render,
-    says_the_same,
     values,
     with_value,
 )
@@ -38,7 +38,7 @@ from pgdyno.postgres.secrets import redacted
 class AlterSystemWriter:
     """Reads, writes and restores entries of ``postgresql.auto.conf``.
 
-    ``files`` is the server's data directory where this process reaches it, else None.
+    ``files``: the server's data directory; None: not accessible.
     """
 
     session: Session
@@ -66,29 +66,26 @@ class AlterSystemWriter:
         return Found(value, state if content is None else {**state, **kept(content)})
 
     def write(self, key: str, value: str) -> None:
-        """Set the key. The server checks the value and syncs the file before it answers."""
+        """Set the key. The server checks the value, and syncs the file before it returns."""
         run(self._connection, set_statement(key, value))
 
     def restore(self, key: str, found: Found) -> None:
-        """Restore the key's entry.
-
-        Changes that ALTER SYSTEM makes to the file's form are left to ``restore_file``.
-        """
+        """Restore the key's entry; ``restore_file`` undoes ALTER SYSTEM's changes of the file's format."""
         if not equal_values(key, self.read(key).value, found.value):
             run(self._connection, restore_statement(key, found.value))
 
     def restore_file(self, found: Iterable[Found]) -> bool:
-        """Give the file the first of the found contents that changes no setting, or at least its order.
+        """Restore the first original file content that changes no setting, or at least the order of entries.
 
-        Done once, when all entries are back: ALTER SYSTEM of others can come between reading the file and
-        replacing it, see ``ServerFiles.replace_auto_conf``.
-        Returns: whether the file was written, so that lines have other numbers after the next reload.
+        Call it once, when all entries are restored: another user's ALTER SYSTEM may come between reading the
+        file and replacing it, see ``ServerFiles.replace_auto_conf``.
+        Returns: whether the file was written, so that a reload is needed to update line numbers.
         """
         current = self._content()
         formers = [former for one in found if (former := former_content(one.state)) is not None]
         if current is None:
             return False
-        former = next((one for one in formers if says_the_same(current, one)), current)
+        former = next((one for one in formers if differs_only_in_format(current, one)), current)
         if former == current:
             return False
         if self.files is None:
@@ -110,13 +107,10 @@ class AlterSystemWriter:
         return _mean_the_same(read_guc(self._connection, key), one, other)
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:
-        """Whether the server uses the requested value.
-
-        -1 requests a value of the server's own choice.
-        """
+        """Whether the server uses the requested value, or a value of its choice for a requested -1."""
         guc = read_guc(self._connection, key)
         if guc.vartype == "string":
-            # The server shows some texts in its own spelling: "ISO" for "iso".
+            # The server normalises the spelling of some values: "ISO" for "iso".
             return equal_values(key, wanted, effective) or wanted.casefold() == effective.casefold()
         is_automatic = guc.boot_val == "-1" == guc.check(wanted)
         return is_automatic or _mean_the_same(guc, wanted, effective)
@@ -126,7 +120,7 @@ class AlterSystemWriter:
         return self.session.connection
 
     def _content(self) -> bytes | None:
-        """Return the bytes of postgresql.auto.conf, through the file system or the server."""
+        """Return the bytes of postgresql.auto.conf, from the file system or the server; None: no access."""
         if self.files is not None:
             return self.files.read_auto_conf()
         rows = ask(
@@ -135,31 +129,26 @@ class AlterSystemWriter:
         return None if isinstance(rows.value, Unknown) else bytes(rows.value[0][0])
 
     def _replace(self, files: ServerFiles, current: bytes, former: bytes) -> bool:
-        """Replace the file, unless another process writes it meanwhile.
-
-        Verifies it through the server afterwards.
-        """
+        """Replace the file unless another process has written it; then verify it through the server."""
         before = self._entries_in_file()
         if not files.replace_auto_conf(former, expected=current):
             return False
         if self._entries_in_file() != before:
-            # The server reads it differently than we do. If it is still ours, it goes.
+            # The server parses it differently than we do: undo the replacement, unless it has changed again.
             files.replace_auto_conf(current, expected=former)
         return True
 
     def _entries_in_file(self) -> dict[str, str | None]:
-        """Return the effective entries of postgresql.auto.conf as read by the server.
-
-        Empty if the role may not see them.
-        """
+        """Return the effective entries of postgresql.auto.conf as read by the server; empty: not visible."""
         entries = read_file_entries(self._connection).or_else(())
         return {entry.name.lower(): entry.value for entry in entries if entry.is_in_auto_conf}
 
     def _restore_order(self, current: tuple[Entry, ...], former: tuple[Entry, ...]) -> bool:
-        """Set entries again to their current values until they are in their former order.
+        """Set entries again to their current values until they are in their original order.
 
-        ALTER SYSTEM moves what it sets to the end. pg_file_settings and pg_settings show line numbers. An
-        entry with a secret is not set again, because the statement could be logged: then the order stays.
+        ALTER SYSTEM moves an entry to the end, and pg_file_settings and pg_settings show line numbers. An
+        entry with a secret is not set again, because the statement could be logged: then the order is not
+        restored.
         """
         present, wanted = names_in_order(current), names_in_order(former)
         same = next(
@@ -172,11 +161,11 @@ class AlterSystemWriter:
             return False
         for name in wanted[same:]:
             if self._content() != render(current):
-                break  # others have set something meanwhile, which must not get its former value
+                break  # someone else has set an entry, which must not get its original value
             try:
                 run(self._connection, set_statement(name, by_name[name.lower()]))
             except SettingError:
-                break  # the server would not take this entry today; the order is no reason to lose it
+                break  # the server now rejects this entry; keep it in the wrong order
             current = with_value(current, name, by_name[name.lower()])
         return True
 
@@ -187,7 +176,7 @@ def _last_value(key: str, entries: tuple[FileEntry, ...]) -> str | None:
 
 
 def _value_without_entries(guc: Guc, content: bytes | None, reason: str) -> str | None:
-    """Find the entry for a role that may not see pg_file_settings."""
+    """Return the entry in postgresql.auto.conf for a role that may not see pg_file_settings."""
     if content is not None:
         return values(parse(content)).get(guc.name.lower())
     if not guc.pending_restart and guc.source == "default":
@@ -208,4 +197,4 @@ def _mean_the_same(guc: Guc, one: str, other: str) -> bool:
     try:
         return guc.check(one) == guc.check(other)
     except SettingError:
-        return False  # what the file says is no value of this setting any more: somebody's, not ours
+        return False  # the file's value is no longer valid, so it is not ours

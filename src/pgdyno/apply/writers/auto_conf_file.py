@@ -1,15 +1,13 @@
-"""Restore PostgreSQL settings by writing ``postgresql.auto.conf`` itself.
+"""Restore settings of a stopped server by writing ``postgresql.auto.conf``.
 
-For a server that is down.
-
-Entries of others stay. When ours are back and nobody else has written, the file has its former bytes.
+Other entries are kept. If nobody else has written to the file, it gets its original bytes back.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgdyno.apply.configuration.auto_conf import parse, render, says_the_same, values, with_value
+from pgdyno.apply.configuration.auto_conf import differs_only_in_format, parse, render, values, with_value
 from pgdyno.apply.configuration.foreign_edits import former_content, kept
 from pgdyno.apply.configuration.statements import equal_values
 from pgdyno.apply.session.server_files import ServerFiles
@@ -19,7 +17,7 @@ from pgdyno.base.ports import Found
 
 @dataclass
 class AutoConfFileWriter:
-    """Reads, writes and restores entries of the file of a server that does not run."""
+    """Reads, writes and restores entries in a stopped server's file."""
 
     files: ServerFiles
     kind: str = "setting"
@@ -30,19 +28,19 @@ class AutoConfFileWriter:
         return Found(values(parse(content)).get(key.lower()), kept(content))
 
     def write(self, key: str, value: str) -> None:
-        """Write the entry as ALTER SYSTEM would; nobody checks the value."""
+        """Write the entry as ALTER SYSTEM would, without checking the value."""
         self._put(key, value, former=None)
 
     def restore(self, key: str, found: Found) -> None:
-        """Put the entry back, and the file's former bytes once all entries are as they were."""
+        """Restore the entry, and the file's original bytes once all entries are restored."""
         self._put(key, found.value, former_content(found.state))
 
     def verify(self, key: str) -> str | None:  # noqa: ARG002 — the port's signature
-        """Return None: a server that is down uses nothing."""
+        """Return None: a stopped server has no effective values."""
         return None
 
     def equals(self, key: str, one: str | None, other: str | None) -> bool:
-        """Whether two entries are written alike; without a server there is nobody to ask for more."""
+        """Whether two entries are written alike; their meaning is unknown without a running server."""
         return equal_values(key, one, other)
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:
@@ -54,7 +52,7 @@ class AutoConfFileWriter:
         entries = parse(current)
         if values(entries).get(key.lower()) != value:
             content = render(with_value(entries, key, value))
-        if former is not None and says_the_same(content, former):
+        if former is not None and differs_only_in_format(content, former):
             content = former
         if content != current and not self.files.replace_auto_conf(content, expected=current):
             raise StorageError(

@@ -1,15 +1,15 @@
-"""Divides the processor's caches: makes a group for a server's processes, and restores the others' parts.
+"""Divide the processor's caches between a group for a server's processes and all other tasks.
 
-A group that is there already is never changed or removed, whoever made it. The group of all tasks that are in
-no other always exists: its parts of the caches are changed, and restored.
+An existing group is never changed or removed, whoever made it. The default group, of all tasks in no other
+group, always exists: its parts of the caches are changed, and restored.
 
-After a kill, a group that is divided as planned counts as ours. One that is not may be ours, made and not yet
-divided, or somebody else's: the kernel keeps no mark that would tell. It is left alone as changed by others,
-and the user decides whether to rmdir it. What else stays unknown: a group of that name with exactly our
-division, made by somebody else after a kill or after ours was removed.
+After a kill, a group with the planned division counts as pgdyno's. Any other one may be pgdyno's, created but
+not yet divided, or someone else's: the kernel keeps no mark to distinguish them. It is left alone as changed
+by others, and the user decides whether to rmdir it. One case cannot be detected: a group with the same name
+and exactly the same division, made by someone else after a kill or after pgdyno's was removed.
 
-A server's processes are moved together with its postmaster, whose later ones begin in its group. A postmaster
-that is started anew is in no group: the division lasts as long as the server runs.
+A server's processes are moved together with its postmaster; later child processes start in its group. A
+restarted postmaster is in no group: the division lasts only as long as the server runs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _MONITORING = f"{GROUP}/{MONITORING}"
 _LAST_ANSWER = f"{RESCTRL}/info/last_cmd_status"
 _PROGRAM = "postgres"
 _LIMIT_BYTES = 1 << 20  # arbitrary; a task takes eight bytes
-_PASSES = 100  # arbitrary; each finds what was forked during the one before, and few are
+_PASSES = 100  # arbitrary; each finds the few processes that were forked during the previous one
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class CacheGroupWriter(KernelFileWriter):
     resctrl: Resctrl = field(default_factory=Resctrl)
 
     def read(self, key: str) -> Found:
-        """Return the present division, None where there is no such group, and the boot's id."""
+        """Return the present division, None if there is no such group, and the boot id."""
         return Found(self.value_if_any(key), {BOOT: self._boot()})
 
     def check(self, key: str) -> None:
-        """Refuse caches that cannot be divided, and a group that is there. Changes nothing.
+        """Refuse caches that cannot be divided, and an existing group. Changes nothing.
 
         Raises: SettingError, PrivilegeError, AlreadyThereError.
         """
@@ -77,18 +77,18 @@ class CacheGroupWriter(KernelFileWriter):
             raise _taken()
 
     def rehearse(self, key: str, found: Found) -> None:
-        """Write the present parts of the others again; refuse a group that has come meanwhile."""
+        """Write the present parts of other tasks again; refuse a group that another program has just made."""
         if key != OF_GROUP:
             self._put(key, _division(found.value or ""))
         elif found.value is not None or self._locate(GROUP).exists():
             raise _taken()
 
     def write(self, key: str, value: str) -> None:
-        """Divide the caches so, in a group of our own with a server's processes if that is the key.
+        """Write a division; for ``OF_GROUP``, create the group first and move the server's processes into it.
 
-        A group that cannot be divided so is removed at once, while it is known to be ours.
+        A group that cannot be divided is removed at once, while it is known to be pgdyno's.
 
-        Raises: SettingError with the kernel's words; ServerError; AlreadyThereError.
+        Raises: SettingError with the kernel's message; ServerError; AlreadyThereError.
         """
         division = _division(value)
         if key != OF_GROUP:
@@ -104,9 +104,10 @@ class CacheGroupWriter(KernelFileWriter):
             raise
 
     def restore(self, key: str, found: Found) -> None:
-        """Remove our group, which gives its tasks back to the others; or give the others their parts back.
+        """Remove the group, which returns its tasks to the default group; or restore the other tasks' parts.
 
-        Raises: RefusedError while others measure in our group: their groups would go with it.
+        Raises: RefusedError while the group contains others' monitoring groups, which would be removed with
+        it.
         """
         if self.is_gone(found):
             return
@@ -119,22 +120,22 @@ class CacheGroupWriter(KernelFileWriter):
             self._put(key, _division(found.value))
 
     def equals(self, key: str, one: str | None, other: str | None) -> bool:  # noqa: ARG002 — the port's
-        """Whether two divisions are the same; the group's processes may be others."""
+        """Whether two divisions are the same, ignoring the group's processes."""
         return one == other if one is None or other is None else is_same_division(one, other)
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:
-        """Whether the caches are divided as requested, and our group has the server's processes."""
+        """Whether the caches are divided as requested, and the group contains processes."""
         is_occupied = key != OF_GROUP or _division(effective).data_directory is not None
         return is_divided_so(wanted, effective) and is_occupied
 
     def verify(self, key: str) -> str | None:
-        """Return the kernel's division, read again, with the directory that the group's tasks work in."""
+        """Return the kernel's division, read again, with the working directory of the group's tasks."""
         return self.value_if_any(key)
 
     def value_if_any(self, key: str) -> str | None:
         """Return the division of the last-level cache; None if there is no such group.
 
-        What others set for other caches is neither compared nor written back.
+        The division of other caches is neither compared nor written.
 
         Raises: PrivilegeError, RefusedError.
         """
@@ -146,10 +147,7 @@ class CacheGroupWriter(KernelFileWriter):
         return str(Division(masks, self._occupant() if key == OF_GROUP else None))
 
     def is_on_the_way(self, now: str, one: str, other: str) -> bool:  # noqa: ARG002 — the port's
-        """Return False: the kernel takes a division whole.
-
-        An undivided group may be somebody else's.
-        """
+        """Return False: a division is set atomically, and an undivided group may be another program's."""
         return False
 
     def _make(self) -> None:
@@ -158,7 +156,7 @@ class CacheGroupWriter(KernelFileWriter):
         except FileExistsError as error:
             raise _taken() from error
         except OSError as error:
-            raise self._refused("the group could not be made", error) from error
+            raise self._refused("the group could not be created", error) from error
 
     def _remove(self) -> None:
         try:
@@ -170,22 +168,22 @@ class CacheGroupWriter(KernelFileWriter):
         place = self._locate(_MONITORING)
         if names := sorted(entry.name for entry in place.iterdir()) if place.is_dir() else []:
             raise RefusedError(
-                f"{GROUP} is not removed: others measure in it by now",
+                f"{GROUP} is not removed: other programs have monitoring groups in it",
                 detail=f"in {_MONITORING}: {', '.join(names)}",
-                hint="when they need these groups no longer, remove them with rmdir, and revert again",
+                hint="when these groups are no longer needed, remove them with rmdir, then revert again",
             )
 
     def _put(self, key: str, division: Division) -> None:
-        """Write all lines at once: the kernel takes all of them or none."""
+        """Write all lines at once: the kernel accepts all of them or none."""
         text = "".join(f"{line}\n" for line in division.lines)
         try:
             with self.tree.opened(key, os.O_WRONLY | os.O_TRUNC) as file:
                 os.write(file, text.encode())
         except OSError as error:
-            raise self._refused(f"the kernel does not divide the caches into {division}", error) from error
+            raise self._refused(f"the kernel rejects the cache division {division}", error) from error
 
     def _move(self, directory: str) -> None:
-        """Move a server's processes into the group. Raises: ServerError if there is none."""
+        """Move a server's processes into the group. Raises: ServerError if it has none."""
         moved: set[int] = set()
         for _ in range(_PASSES):
             found = set(self._tasks_of(directory))
@@ -201,59 +199,59 @@ class CacheGroupWriter(KernelFileWriter):
         try:
             with self.tree.opened(_TASKS, os.O_WRONLY | os.O_APPEND) as file:
                 os.write(file, f"{task}\n".encode())
-        except ProcessLookupError:  # it has ended meanwhile
+        except ProcessLookupError:  # it has exited
             return
         except OSError as error:
             raise self._refused(f"process {task} could not be moved into the group", error) from error
 
     def _tasks_of(self, directory: str) -> Iterator[int]:
-        """Yield the tasks of PostgreSQL's processes that work in a directory."""
+        """Yield the tasks of PostgreSQL processes with this working directory."""
         for entry in self._locate("/proc").iterdir():
             if not entry.name.isdecimal():
                 continue
             with suppress(
                 FileNotFoundError, ProcessLookupError, PermissionError
-            ):  # it has ended, or is not ours
+            ):  # it has exited, or belongs to another user
                 is_postgres = PurePath((entry / "exe").readlink()).name.startswith(_PROGRAM)
                 if is_postgres and (entry / "cwd").samefile(self._locate(directory)):
                     yield from (int(task.name) for task in (entry / "task").iterdir())
 
     def _occupant(self) -> str | None:
-        """Return the directory that the group's first task works in; None if it has none."""
+        """Return the working directory of the group's first task; None if it has no task."""
         try:
             with self.tree.opened(_TASKS, os.O_RDONLY) as file:
                 tasks = os.read(file, _LIMIT_BYTES).decode().split()
         except FileNotFoundError:
             return None
         for task in tasks:
-            with suppress(OSError):  # it has ended
+            with suppress(OSError):  # it has exited
                 return str((self._locate("/proc") / task / "cwd").readlink())
         return None
 
     def _refused(self, message: str, error: OSError) -> PgdynoError:
-        """Return the error, with the kernel's own words on its last answer."""
+        """Return the error, with resctrl's status message if there is one."""
         with suppress(OSError):
-            said = Path(self._locate(_LAST_ANSWER)).read_text(errors="replace").strip()
-            if said not in ("", "ok"):
-                return SettingError(message, detail=said)
+            status = Path(self._locate(_LAST_ANSWER)).read_text(errors="replace").strip()
+            if status not in ("", "ok"):
+                return SettingError(message, detail=status)
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             return PrivilegeError(message, detail=error.strerror, hint="run pgdyno as root")
         return SettingError(message, detail=error.strerror)
 
 
 def _division(text: str) -> Division:
-    """Parse a division. Raises: SettingError if it is none."""
+    """Parse a division. Raises: SettingError for an invalid one."""
     division = division_of(text)
     if division is None:
         raise SettingError(
-            f'"{text}" divides no cache', hint="for example L3CODE:0=fffff L3DATA:0=fff00 for /srv/data"
+            f'"{text}" is no cache division', hint="for example L3CODE:0=fffff L3DATA:0=fff00 for /srv/data"
         )
     return division
 
 
 def _taken() -> AlreadyThereError:
     return AlreadyThereError(
-        f"the group {GROUP} is there already",
-        detail="a group that exists is neither changed nor removed: other processes may rely on it",
-        hint="pgdyno status says whether it is pgdyno's: revert it first; else rmdir it, if nobody needs it",
+        f"the group {GROUP} already exists",
+        detail="an existing group is neither changed nor removed, because other programs may need it",
+        hint="if pgdyno status lists it, revert it first; else remove it with rmdir if no program needs it",
     )

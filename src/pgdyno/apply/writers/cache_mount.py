@@ -1,8 +1,8 @@
-"""Mounts the file system in which the kernel lets caches be divided, and unmounts it.
+"""Mount and unmount resctrl, the kernel's file system for cache allocation.
 
-Mounted it changes nothing yet: all tasks are in one group, which has all of the caches. But with CDP, code
-and data then count as two caches, for which the processor has half as many groups; that can be chosen only
-when it is mounted.
+Mounting it changes nothing by itself: all tasks are in one group with all of the caches. But with CDP, code
+and data count as two caches, and the processor has half as many groups; this can only be chosen when
+mounting.
 """
 
 from __future__ import annotations
@@ -33,23 +33,26 @@ _OURS = GROUP.removeprefix(f"{RESCTRL}/")
 
 @dataclass(frozen=True)
 class CacheMountWriter(KernelFileWriter):
-    """Mounts and unmounts it; the key is ``RESCTRL``, the values ``WITH_CDP`` and ``WITHOUT_CDP``."""
+    """Mounts and unmounts resctrl; the key is ``RESCTRL``, the values ``WITH_CDP`` and ``WITHOUT_CDP``."""
 
     kind: str = CACHE_MOUNT
     resctrl: Resctrl = field(default_factory=Resctrl)
 
     def read(self, key: str) -> Found:
-        """Return how it is mounted, and the boot's id."""
+        """Return the mount's value, None if it is not mounted, and the boot id."""
         return Found(self.value_if_any(key), {BOOT: self._boot()})
 
     def check(self, key: str) -> None:
-        """Refuse where the kernel has no such file system, or it is mounted. Raises: SettingError."""
+        """Refuse if the kernel does not support resctrl, or it is already mounted.
+
+        Raises: SettingError, PrivilegeError.
+        """
         if not self._locate(key).is_dir():
-            raise SettingError("the caches cannot be divided here", detail=f"there is no {key}")
+            raise SettingError("the caches cannot be divided on this machine", detail=f"{key} does not exist")
         if not os.access(self._locate(key), os.W_OK):
             raise PrivilegeError(f"cannot mount {key}", hint="run pgdyno as root, on the machine itself")
         if (value := self.value_if_any(key)) is not None:
-            raise SettingError(f"{key} is mounted already, {value}", hint="plan anew")
+            raise SettingError(f"{key} is already mounted, {value}", hint="make a new plan")
 
     def rehearse(self, key: str, found: Found) -> None:
         """Do nothing: a mounted file system can be unmounted."""
@@ -57,19 +60,21 @@ class CacheMountWriter(KernelFileWriter):
     def write(self, key: str, value: str) -> None:  # noqa: ARG002 — the port's signature
         """Mount it.
 
-        Raises: ServerError with the words of mount(8); SettingError for another value; AlreadyThereError if
-        somebody else has mounted it meanwhile.
+        Raises: ServerError with the message of mount(8); SettingError for an invalid value; AlreadyThereError
+        if someone else has mounted it.
         """
         if value not in (WITH_CDP, WITHOUT_CDP):
-            raise SettingError(f'"{value}" is no way to mount {RESCTRL}', hint=f"{WITH_CDP} or {WITHOUT_CDP}")
+            raise SettingError(
+                f'"{value}" is not a way to mount {RESCTRL}', hint=f"use {WITH_CDP} or {WITHOUT_CDP}"
+            )
         if (present := self.value_if_any(RESCTRL)) is not None:
-            raise AlreadyThereError(f"{RESCTRL} is mounted already, {present}", hint="plan anew")
+            raise AlreadyThereError(f"{RESCTRL} is already mounted, {present}", hint="make a new plan")
         self.resctrl.mount(with_cdp=value == WITH_CDP)
 
     def restore(self, key: str, found: Found) -> None:
         """Unmount it, if it was not mounted before.
 
-        Raises: RefusedError while there are groups in it, or the caches are divided: it would be lost.
+        Raises: RefusedError while it contains groups, or divides the caches of all tasks: that would be lost.
         """
         if found.value is not None or self.is_gone(found) or self.value_if_any(key) is None:
             return
@@ -77,7 +82,7 @@ class CacheMountWriter(KernelFileWriter):
         self.resctrl.unmount()
 
     def equals(self, key: str, one: str | None, other: str | None) -> bool:  # noqa: ARG002 — the port's
-        """Whether it is mounted the same way."""
+        """Whether two mounts are the same."""
         return one == other
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:  # noqa: ARG002 — the port's
@@ -85,11 +90,11 @@ class CacheMountWriter(KernelFileWriter):
         return wanted == effective
 
     def verify(self, key: str) -> str | None:
-        """Return how it is mounted, as the kernel lists it."""
+        """Return the mount's value, from the kernel's list of mounts."""
         return self.value_if_any(key)
 
     def value_if_any(self, key: str) -> str | None:
-        """Return how it is mounted; None if it is not. Raises: PrivilegeError."""
+        """Return the mount's value; None if it is not mounted. Raises: PrivilegeError."""
         try:
             mounts = self._locate("/proc/mounts").read_text(errors="replace")
         except OSError as error:
@@ -105,25 +110,25 @@ def _require_nothing_to_lose(top: Path) -> None:
     groups = _groups(top)
     if others := [name for name in groups if name != _OURS]:
         raise RefusedError(
-            f"{RESCTRL} is not unmounted: others divide or measure the caches by now",
+            f"{RESCTRL} is not unmounted: other programs use it to divide or monitor caches",
             detail=f"groups: {', '.join(others)}",
-            hint="when they need their groups no longer, remove them with rmdir, and revert again",
+            hint="when these groups are no longer needed, remove them with rmdir, then revert again",
         )
     if groups:
         raise RefusedError(
-            f"{RESCTRL} is not unmounted: {GROUP} is still there",
-            hint="pgdyno status says which apply has made it: pgdyno revert undoes that one first",
+            f"{RESCTRL} is not unmounted: {GROUP} still exists",
+            hint="pgdyno status shows which apply made it; revert that one first with pgdyno revert",
         )
     if divided := _divided(top):
         raise RefusedError(
-            f"{RESCTRL} is not unmounted: the caches of all tasks are divided by now",
-            detail=f"{RESCTRL}{SCHEMATA} has {divided}",
-            hint="when nobody needs that any longer, write the whole masks into it, and revert again",
+            f"{RESCTRL} is not unmounted: someone else has divided the caches of all tasks",
+            detail=f"{RESCTRL}{SCHEMATA} contains {divided}",
+            hint="when that is no longer needed, write the full masks into it, then revert again",
         )
 
 
 def _groups(top: Path) -> tuple[str, ...]:
-    """Return the groups in it, and those that only measure: of the top, and of each group."""
+    """Return the control groups, and the monitoring groups of the root and of each control group."""
     groups = [name for name in _directories(top) if name not in NO_GROUPS]
     places = [MONITORING, *(f"{name}/{MONITORING}" for name in groups)]
     return (*groups, *(f"{place}/{name}" for place in places for name in _directories(top / place)))
@@ -134,7 +139,7 @@ def _directories(place: Path) -> list[str]:
 
 
 def _divided(top: Path) -> str | None:
-    """Return the division of all tasks that are in no group; None if they have all of the caches."""
+    """Return the division for the tasks in no group; None if they have all of the caches."""
     file = top / SCHEMATA.lstrip("/")
     found = division_of(file.read_text(errors="replace")) if file.exists() else None
     if found is None:
@@ -144,7 +149,7 @@ def _divided(top: Path) -> str | None:
 
 
 def _whole(top: Path, cache: str) -> int | None:
-    """Return the mask of all parts; None if the kernel does not say, and then nothing counts as whole."""
+    """Return a cache's full mask; None if the kernel does not show it: then no mask counts as full."""
     with suppress(OSError, ValueError):
         return int((top / "info" / cache / "cbm_mask").read_text(), 16)
     return None

@@ -1,9 +1,9 @@
-"""Changes the size of a pool of huge pages.
+"""Change the size of a pool of huge pages.
 
-The kernel gives what it finds: a pool that comes out smaller than asked for is an error, and is undone like
-every other. In between, the longest unused files leave the page cache and memory is compacted: scattered
-pages can only be moved together where there is free memory to move them to. Whoever is killed while the
-kernel looks for pages leaves what it had found by then.
+The kernel allocates as many pages as it can: a pool smaller than requested is an error, and is undone like
+any other. Between attempts, the least recently used files are evicted from the page cache and memory is
+compacted: fragmented memory can only be compacted into free memory. A process killed during the allocation
+leaves the pages allocated by then.
 
 Source: Linux, Documentation/admin-guide/mm/hugetlbpage.rst.
 """
@@ -20,23 +20,23 @@ from pgdyno.host.kernel_file import sysctl_path
 
 _COMPACT = sysctl_path("vm.compact_memory")
 _MEMORY = "/proc/meminfo"
-_ATTEMPTS = 20  # two to six of a second or less on a machine with 23 GB; more while other programs work
-_VAIN_ATTEMPTS = 3  # in a row: then there is no more to be found
+_ATTEMPTS = 20  # needed: two to six of at most a second on an idle machine with 23 GB; more on a busy one
+_VAIN_ATTEMPTS = 3  # consecutive attempts without progress, after which to give up
 _SPARE_BYTES = 1 << 30
-"""Freed beside what is missing: without it, the last two per cent were not found (9,500 pages of 23 GB)."""
+"""Freed beyond the missing bytes: without it, the last two per cent of 9,500 pages (of 23 GB) failed."""
 _TOTAL, _SURPLUS = "/nr_hugepages", "/surplus_hugepages"
 
 
 @dataclass(frozen=True)
 class HugePagePoolWriter(KernelFileWriter):
-    """Reads, fills and restores pools; a key is ``nr_hugepages`` of a page size in /sys, or the sysctl."""
+    """Reads, sets and restores pools; a key is ``nr_hugepages`` of a page size in /sys, or the sysctl."""
 
     kind: str = "huge_pages"
 
     def write(self, key: str, value: str) -> None:
         """Reserve ``value`` pages.
 
-        Raises: HugePagesError if there is no room for all of them.
+        Raises: HugePagesError if they cannot all be reserved.
         """
         found: list[int] = []
         for _ in range(_ATTEMPTS):
@@ -52,17 +52,15 @@ class HugePagePoolWriter(KernelFileWriter):
             self._compact()
         raise HugePagesError(
             f"only {self.value(key)} of {value} huge pages could be reserved",
-            detail="the memory that is free is scattered, or there is not enough of it",
-            hint="reserve them right after the machine has started, or plan smaller shared_buffers",
+            detail="free memory is fragmented or insufficient",
+            hint="reserve them right after boot, or plan smaller shared_buffers",
         )
 
     def value_if_any(self, key: str) -> str | None:
-        """Return the number of persistent pages.
+        """Return the number of persistent pages, without surplus pages, which are freed after use.
 
-        Pages that are released when their users end are not included.
-
-        The sysctl does not count those anyway. Where somebody ends between two readings, they are made anew:
-        what is given back right then would be taken for pages that stay.
+        The sysctl does not count surplus pages anyway. In /sys both files are read again if the total changed
+        in between, because surplus pages freed at that moment would be counted as persistent.
         """
         total = super().value_if_any(key)
         if total is None or not (key.startswith("/sys/") and key.endswith(_TOTAL)):
@@ -77,7 +75,7 @@ class HugePagePoolWriter(KernelFileWriter):
         return super().value_if_any(key) or "0"
 
     def is_on_the_way(self, now: str, one: str, other: str) -> bool:
-        """Whether ``now`` lies between the two sizes."""
+        """Whether ``now`` is between the two sizes."""
         smaller, larger = sorted((int(one), int(other)))
         return smaller <= int(now) <= larger
 
@@ -88,7 +86,7 @@ class HugePagePoolWriter(KernelFileWriter):
         return self._memory_bytes("Hugepagesize")
 
     def _compact(self) -> None:
-        if self._locate(_COMPACT).exists():  # a kernel may be built without
+        if self._locate(_COMPACT).exists():  # missing in a kernel without compaction
             super().write(_COMPACT, "1")
 
     def _memory_bytes(self, field: str) -> int:
@@ -97,10 +95,10 @@ class HugePagePoolWriter(KernelFileWriter):
 
 
 def _evict(size_bytes: int) -> None:
-    """Have the kernel drop the longest unused files from the page cache, by using memory for a moment.
+    """Make the kernel evict least recently used files from the page cache, by briefly allocating memory.
 
-    /proc/sys/vm/drop_caches would drop all of them, the owner's server's among them.
+    /proc/sys/vm/drop_caches would evict everything, including files of the user's server.
     """
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
-    with suppress(OSError):  # strict accounting of memory forbids it: then nothing is evicted
+    with suppress(OSError):  # fails with strict overcommit accounting: then nothing is evicted
         mmap.mmap(-1, size_bytes, flags=flags).close()

@@ -1,9 +1,9 @@
-"""Turn prefetchers off and on by writing CPU registers: one receipt for each CPU.
+"""Turn hardware prefetchers off and on by writing CPU registers (MSRs), with one receipt for each CPU.
 
-Only the registers of ``host.msr.PREFETCHERS`` are written, and of those only the bits that are known: others
-steer voltages and frequencies. Like everything in a running kernel it lasts until the machine is restarted.
+Only the registers of ``host.msr.PREFETCHERS`` are written, and of those only the documented bits: others
+control voltages and frequencies. Values last until the machine is restarted.
 
-Source: Linux, msr(4): a register is eight bytes at the offset of its number, the least significant first.
+Source: Linux, msr(4): a register is eight bytes, little-endian, at the offset of its number.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class MsrWriter(KernelFileWriter):
     kind: str = "msr"
 
     def check(self, key: str) -> None:
-        """Refuse a register that is not a prefetch control, or cannot be reached, before anything is changed.
+        """Refuse a register that is not a prefetcher control or not accessible, before any change.
 
         Raises: SettingError, PrivilegeError.
         """
         register = _prefetch_control(key)
         if not self._locate(register.device).exists():
             raise SettingError(
-                f"the registers of CPU {register.cpu} cannot be reached",
-                detail=f"there is no file {register.device}",
-                hint="modprobe msr, as root, on the machine itself rather than in a container",
+                f"the registers of CPU {register.cpu} are not accessible",
+                detail=f"{register.device} does not exist",
+                hint="run modprobe msr as root, on the machine itself rather than in a container",
             )
         self._open(key, register, os.O_WRONLY, lambda _: None)
         self.value(key)
@@ -49,13 +49,13 @@ class MsrWriter(KernelFileWriter):
     def write(self, key: str, value: str) -> None:
         """Write the register.
 
-        Raises: SettingError if that would change more than prefetchers; PrivilegeError.
+        Raises: SettingError if the value would change other bits than prefetcher controls; PrivilegeError.
         """
         register, wanted = _prefetch_control(key), _number(key, value)
         others = (wanted ^ int(self.value(key), 16)) & ~register.changeable_bits
         if others:
             raise SettingError(
-                f"{value} would change more of {key} than prefetchers",
+                f"{value} would change other bits of {key} than prefetcher controls",
                 detail=f"the bits {others:#x} have another meaning; known are {register.changeable_bits:#x}",
             )
         self._put(key, register, wanted)
@@ -71,13 +71,13 @@ class MsrWriter(KernelFileWriter):
         return one == other if one is None or other is None else _number(key, one) == _number(key, other)
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:
-        """Whether the register holds the requested value."""
+        """Whether the register has the requested value."""
         return self.equals(key, wanted, effective)
 
     def _text(self, key: str) -> str | None:
-        """Return the text of a register or a file; None if there is no such CPU or file.
+        """Return a register's value in hexadecimal; None if there is no such CPU.
 
-        Raises: SettingError if the processor refuses it; PrivilegeError.
+        Raises: SettingError if the processor rejects the access; PrivilegeError.
         """
         register = _prefetch_control(key)
         if not self._locate(register.device).exists():
@@ -94,7 +94,6 @@ class MsrWriter(KernelFileWriter):
         self._open(key, register, os.O_WRONLY, lambda file: os.pwrite(file, content, register.number))
 
     def _open(self, key: str, register: Register, flags: int, use: Callable[[int], T]) -> T:
-        """Open the device and return the result of ``use``."""
         try:
             with self.tree.opened_register(register, flags) as file:
                 return use(file)
@@ -113,19 +112,19 @@ def _prefetch_control(key: str) -> Register:
 
 
 def _number(key: str, value: str) -> int:
-    """Parse a value. Raises: SettingError if it is no number of 64 bits."""
+    """Parse a value. Raises: SettingError if it is not a hexadecimal number of 64 bits."""
     try:
         number = int(value, 16)
     except ValueError:
         number = -1
     if not 0 <= number <= _LARGEST:
-        raise SettingError(f'"{value}" is no value for {key}', hint="write it in hexadecimal: 0xf")
+        raise SettingError(f'"{value}" is not a value for {key}', hint="write it in hexadecimal: 0xf")
     return number
 
 
 def _refused(key: str) -> SettingError:
     return SettingError(
-        f"the processor refuses {key}", detail="it has no such register, or does not take this value"
+        f"the processor rejects access to {key}", detail="it has no such register, or rejects this value"
     )
 
 
@@ -133,7 +132,7 @@ def _failed(key: str, error: OSError) -> PgdynoError:
     if error.errno == errno.EIO:
         return _refused(key)
     return PrivilegeError(
-        f"cannot reach {key}",
+        f"cannot access {key}",
         detail=error.strerror,
-        hint="it takes root, a kernel that is not locked down, and not msr.allow_writes=off",
+        hint="this needs root, a kernel without lockdown, and msr.allow_writes not off",
     )

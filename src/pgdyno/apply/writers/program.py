@@ -1,9 +1,7 @@
-"""Write the choice of the programs that run a server.
+"""Select the programs that run a server, in Debian's pg_ctl.conf or by a symbolic link.
 
-Debian's pg_ctl.conf, or a symbolic link.
-
-What is asked for is in force when the restarted server itself says that it runs from there. Which programs
-ran before is part of what is found: an undo is at its end when those run again.
+A change is in force when the restarted server itself reports the new directory. The original state includes
+the programs that ran before: an undo is complete when those run again.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from pgdyno.apply.session.query import Connect, run
 from pgdyno.base.errors import OwnershipError, PgdynoError, PrivilegeError, ServerError, StorageError
 from pgdyno.base.ports import Found
 from pgdyno.host.files.directory import UntrustedError, failure, opened_directory
-from pgdyno.host.files.durable import replace_file, replace_link, written_beside
+from pgdyno.host.files.durable import replace_file, replace_link, temporary_name
 from pgdyno.model.plans.journal import as_bytes, as_text
 from pgdyno.model.plans.plan import PG_CTL_OPTIONS, PROGRAM_LINK
 from pgdyno.postgres import pg_ctl_conf
@@ -26,29 +24,26 @@ from pgdyno.postgres import pg_ctl_conf
 _PROGRAMS: LiteralString = (
     "SELECT setting FROM pg_catalog.pg_config WHERE name OPERATOR(pg_catalog.=) 'BINDIR'"
 )
-_RUNNING = "setting"  # in Found.state: what outcomes show as the value before
+_RUNNING = "setting"  # key of Found.state, shown in outcomes as the value before
 
 
 @dataclass(frozen=True)
 class _ProgramWriter:
-    """Common part of both program writers.
-
-    ``connect`` reaches the server concerned; None: it is down.
-    """
+    """Common part of both program writers. ``connect`` connects to the server; None: it is down."""
 
     connect: Connect | None
 
     def read(self, key: str) -> Found:
-        """Return the choice, and where the programs lie that run the server now."""
+        """Return the selection, and the directory of the server's running programs."""
         running = self.verify(key)
         return Found(self.value(key), {} if running is None else {_RUNNING: running})
 
     def verify(self, key: str) -> str | None:  # noqa: ARG002 — the port's signature
-        """Return where the programs lie that run the server now; None: it is down."""
+        """Return the directory of the server's running programs; None: it is down."""
         return None if self.connect is None else running_programs(self.connect)
 
     def value(self, key: str) -> str | None:
-        """Return the choice; None if there is none of this kind."""
+        """Return the selection; None if there is none of this kind."""
         raise NotImplementedError
 
 
@@ -59,14 +54,14 @@ class PgCtlOptionsWriter(_ProgramWriter):
     kind: str = PG_CTL_OPTIONS
 
     def check(self, key: str) -> None:
-        """Refuse a file that does not say it in one line, or cannot be replaced. Changes nothing.
+        """Refuse a file without a separate line for the options, or that cannot be replaced. Changes nothing.
 
         Raises: OwnershipError, PrivilegeError.
         """
         if Path(key).is_symlink() or self.value(key) is None:
             raise OwnershipError(
-                f"{key} has no line {pg_ctl_conf.NAME} = '…' of its own",
-                detail="files made by pg_createcluster have it, and pgdyno changes no others",
+                f"{key} has no separate line {pg_ctl_conf.NAME} = '…'",
+                detail="files made by pg_createcluster have this line; pgdyno does not change other files",
             )
         _require_writable(Path(key))
 
@@ -93,7 +88,7 @@ class PgCtlOptionsWriter(_ProgramWriter):
         return one == other if one is None or other is None else one.split() == other.split()
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:  # noqa: ARG002 — the port's signature
-        """Whether the programs that run are those that the options name."""
+        """Whether the server runs the programs named in the options."""
         program = pg_ctl_conf.program_in(wanted)
         return program is not None and str(program.resolve().parent) == effective
 
@@ -110,27 +105,24 @@ class PgCtlOptionsWriter(_ProgramWriter):
 
 @dataclass(frozen=True)
 class ProgramLinkWriter(_ProgramWriter):
-    """Writer that reads, writes and restores a symbolic link to a prefix.
-
-    A key is the link's path, a value its target.
-    """
+    """Reads, writes and restores a link to a prefix; a key is the link's path, a value its target."""
 
     kind: str = PROGRAM_LINK
 
     def check(self, key: str) -> None:
-        """Refuse a non-link, and a link that cannot be replaced. Changes nothing.
+        """Refuse a file that is not a link, and a link that cannot be replaced. Changes nothing.
 
         Raises: OwnershipError, PrivilegeError.
         """
         if self.value(key) is None:
             raise OwnershipError(
                 f"{key} is not a symbolic link",
-                hint="--link takes the one that the server is started through",
+                hint="name the link that the server is started through with --link",
             )
         _require_writable(Path(key))
 
     def write(self, key: str, value: str) -> None:
-        """Let the link lead elsewhere, in one step. Raises: StorageError, PrivilegeError."""
+        """Replace the link atomically. Raises: StorageError, PrivilegeError."""
         if self.value(key) == value:
             return
         try:
@@ -140,13 +132,13 @@ class ProgramLinkWriter(_ProgramWriter):
             raise _not_written(Path(key), error) from error
 
     def restore(self, key: str, found: Found) -> None:
-        """Let the link lead where it led. Raises: OwnershipError for a link to anything but PostgreSQL."""
+        """Restore the link's target. Raises: OwnershipError if it now leads to anything but PostgreSQL."""
         present = Path(key).parent / (self.value(key) or "")
         if present.exists() and not (present / "bin/postgres").exists():
             raise OwnershipError(
                 f"{key} is not restored: it does not lead to PostgreSQL",
-                detail=f"it leads to {present}, where there is no bin/postgres",
-                hint="somebody else has changed it since; let it lead there yourself, if that is right",
+                detail=f"it leads to {present}, which contains no bin/postgres",
+                hint="someone else has changed it since; restore the link yourself if appropriate",
             )
         if found.value is not None:
             self.write(key, found.value)
@@ -157,11 +149,11 @@ class ProgramLinkWriter(_ProgramWriter):
         return one == other
 
     def meets(self, key: str, wanted: str, effective: str) -> bool:
-        """Whether the programs that run are those that the link leads to."""
+        """Whether the server runs the programs that the link leads to."""
         return str((Path(key).parent / wanted / "bin").resolve()) == effective
 
     def value(self, key: str) -> str | None:
-        """Return where the link leads; None if there is none. Raises: PrivilegeError."""
+        """Return the link's target; None if there is no link. Raises: PrivilegeError."""
         try:
             with opened_directory(Path(key).parent) as directory:
                 return directory.link_target(Path(key).name)
@@ -175,39 +167,36 @@ ProgramWriter = PgCtlOptionsWriter | ProgramLinkWriter
 
 
 def program_writers(connect: Connect | None) -> dict[str, ProgramWriter]:
-    """Return the writers for the choice of a server's programs, by kind.
-
-    None: the server is down.
-    """
+    """Return the writers for the selection of a server's programs, by kind. ``connect`` None: it is down."""
     return {PG_CTL_OPTIONS: PgCtlOptionsWriter(connect), PROGRAM_LINK: ProgramLinkWriter(connect)}
 
 
 def former_programs(found: Found) -> Path:
-    """Return where the programs lie that ran when this was found."""
+    """Return the directory of the programs that ran in the original state."""
     return Path(found.state[_RUNNING])
 
 
 def are_former(found: Found, running: str) -> bool:
-    """Whether the programs that run are those that ran when this was found."""
+    """Whether the running programs are those of the original state."""
     return found.state[_RUNNING] == running
 
 
 def running_programs(connect: Connect) -> str:
-    """Return the directory whose ``postgres`` runs the server, as it says itself, links resolved.
+    """Return the directory of the server's programs, as reported by the server, with links resolved.
 
-    Raises: PrivilegeError if the role may not see it; ConnectionFailedError.
+    Raises: PrivilegeError if the role may not see it; ConnectionFailedError; ServerError without a report.
     """
     with connect() as connection:
         rows = run(connection, _PROGRAMS)
     if not rows:
-        raise ServerError("the server does not say where its programs lie", detail="pg_config has no BINDIR")
+        raise ServerError("the server does not report its bin directory", detail="pg_config has no BINDIR")
     return str(rows[0][0])
 
 
 def _remove_leftover(path: Path) -> None:
     try:
         with opened_directory(path.parent) as directory:
-            directory.remove(written_beside(path.name))
+            directory.remove(temporary_name(path.name))
     except OSError as error:
         raise _not_written(path, error) from error
 
@@ -216,7 +205,7 @@ def _require_writable(path: Path) -> None:
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise PrivilegeError(
             f"cannot replace {path}",
-            detail=f"{path.parent} is closed to this user, or read-only",
+            detail=f"{path.parent} is not writable for this user",
             hint="run pgdyno as root",
         )
 

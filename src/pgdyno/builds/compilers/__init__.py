@@ -1,1 +1,1 @@
-"""Compilers: which flags and programs a recipe takes with each. One file adds one."""
+"""Compilers: the flags and programs that a recipe needs with each. One file adds one compiler."""

@@ -12,9 +12,9 @@ from pgdyno.model.plans.recipe import Recipe
 
 @dataclass(frozen=True)
 class Coverage:
-    """How to see that training has reached enough: ``argv`` prints a line for each unit that was reached.
+    """How to check that training covered enough code: ``argv`` prints one line per covered unit.
 
-    ``least`` of them have to be: with fewer the counts are of something else than a server under load.
+    ``least``: the required number; with fewer, the profile is not that of a server under load.
     """
 
     argv: tuple[str, ...]
@@ -23,7 +23,7 @@ class Coverage:
 
 
 class Compiler(Protocol):
-    """One compiler of one version, with the programs that belong to it."""
+    """One version of one compiler, with its programs."""
 
     @property
     def program(self) -> str:
@@ -32,12 +32,12 @@ class Compiler(Protocol):
 
     @property
     def package(self) -> str:
-        """The package that it comes in."""
+        """The compiler's package."""
         ...
 
     @property
     def cc(self) -> str:
-        """The compiler as make calls it: the program, with options for another target machine."""
+        """The compiler as make calls it: the program, with options for a foreign machine."""
         ...
 
     @property
@@ -46,12 +46,12 @@ class Compiler(Protocol):
         ...
 
     def needs(self, recipe: Recipe) -> Mapping[str, str]:
-        """Return the programs besides the compiler itself that a recipe takes, and their packages."""
+        """Return the other programs that a recipe needs, and their packages."""
         ...
 
     @property
     def counting_package(self) -> str:
-        """The package of the library that programs which count are linked with."""
+        """The package of the profiling runtime, which instrumented programs are linked with."""
         ...
 
     def counting(self, directory: Path) -> tuple[str, ...]:
@@ -59,15 +59,15 @@ class Compiler(Protocol):
         ...
 
     def counting_environment(self, directory: Path) -> Mapping[str, str]:
-        """Return the environment in which such a program keeps its counts in ``directory``."""
+        """Return the environment in which an instrumented program writes its profile into ``directory``."""
         ...
 
     def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:
-        """Return the commands that put profile data to the compiler."""
+        """Return the commands that prepare profile data for the compiler."""
         ...
 
     def coverage(self, directory: Path) -> Coverage:
-        """Return the command that shows the coverage of gathered profile data."""
+        """Return the check for coverage of the gathered profile data."""
         ...
 
     def counted(self, directory: Path) -> tuple[str, ...]:
@@ -79,9 +79,9 @@ class Compiler(Protocol):
         ...
 
     def linked_whole(self) -> tuple[str, ...]:
-        """Return the flags for optimising at link time."""
+        """Return the flags for link-time optimisation."""
         ...
 
     def make_variables(self, recipe: Recipe) -> Mapping[str, str]:
-        """Return variables for make: the archiver and its like that understand the compiler's objects."""
+        """Return make's variables for ar, ranlib and nm that read the compiler's objects."""
         ...

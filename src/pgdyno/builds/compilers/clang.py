@@ -1,7 +1,7 @@
-"""clang: instruments its intermediate form, merges the profiles of all processes, links with lld.
+"""clang: instruments its intermediate representation, merges the profiles of all processes, links with lld.
 
-It compiles for every machine. What else it takes for another one has that machine's name: the library for
-programs that count, and gcc's own, which it links with everything.
+One clang compiles for every machine. A foreign machine also needs packages named after that machine: the
+profiling runtime, and libgcc, which clang links with everything.
 
 Source: Clang, "Profile Guided Optimization" (UsersManual), "ThinLTO", "Cross-compilation using Clang".
 """
@@ -17,20 +17,20 @@ from pgdyno.builds.spec.foreign import Foreign
 from pgdyno.model.plans.recipe import Recipe
 
 MERGED = "merged.profdata"
-LEAST_FUNCTIONS = 2000  # arbitrary: a server that only starts and ends reaches about 1500
+LEAST_FUNCTIONS = 2000  # arbitrary: a server that only starts and stops covers about 1500
 _TRAINED = "trained"
-"""Where the counts of the training are, which alone are wanted: programs that run without its environment,
-to load data sets that are not there yet, put theirs beside."""
+"""The directory of the training's profile, the only one to merge. Programs that run without the training's
+environment, to load missing data sets, write theirs next to it."""
 _POOL = "counts-%4m.profraw"
-"""Processes add to one of four files, under its lock, when they end. With a file for each process, backends
-and autovacuum workers would fill the disk."""
+"""A process that exits adds its counts to one of four files, under a lock. With one file for each process,
+backends and autovacuum workers would fill the disk."""
 
 
 @dataclass(frozen=True)
 class Clang:
-    """clang of one major version; ``suffix`` ends its programs' names: ``-19``, or nothing.
+    """clang of one major version; ``suffix`` of its programs' names: ``-19``, or empty.
 
-    ``foreign``: the machine that it compiles for; None: this one.
+    ``foreign``: the target machine; None: this one.
     """
 
     suffix: str
@@ -43,7 +43,7 @@ class Clang:
 
     @property
     def package(self) -> str:
-        """The package that it comes in."""
+        """The compiler's package."""
         return self.program
 
     @property
@@ -58,11 +58,11 @@ class Clang:
 
     @property
     def linker(self) -> tuple[str, ...]:
-        """Link with lld, which reads LLVM's objects and is as fast on all others."""
+        """Link with lld, which also reads LLVM's objects."""
         return ("-fuse-ld=lld",)
 
     def needs(self, recipe: Recipe) -> Mapping[str, str]:
-        """Return the linker, the archiver and the profile merger, as far as the recipe needs them."""
+        """Return the linker, and if the recipe needs them the archiver tools and llvm-profdata."""
         llvm = f"llvm{self.suffix}"
         needed = {f"ld.lld{self.suffix}": f"lld{self.suffix}"}
         if self._has_own_archiver(recipe):
@@ -75,29 +75,29 @@ class Clang:
 
     @property
     def counting_package(self) -> str:
-        """The package with the profiling runtime, which Debian keeps apart from the compiler."""
+        """The package of the profiling runtime, separate from the compiler's in Debian."""
         package = f"libclang-rt{self.suffix}-dev"
         return package if self.foreign is None else self.foreign.package(package)
 
     def counting(self, directory: Path) -> tuple[str, ...]:
-        """Instrument the intermediate form: the optimiser works on that."""
+        """Instrument the intermediate representation, on which the optimiser works."""
         return (f"-fprofile-generate={directory}",)
 
     def counting_environment(self, directory: Path) -> Mapping[str, str]:
-        """Name the pool of files that processes add their counts to."""
+        """Name the pool of files to which processes add their counts."""
         return {"LLVM_PROFILE_FILE": str(directory / _TRAINED / _POOL)}
 
     def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:  # noqa: ARG002
-        """Merge the files of the pool, and no others."""
+        """Merge only the files of the pool."""
         return ((self.profdata, "merge", f"--output={directory / MERGED}", str(directory / _TRAINED)),)
 
     def coverage(self, directory: Path) -> Coverage:
-        """List the functions that were called."""
+        """List the called functions."""
         argv = (self.profdata, "show", "--covered", str(directory / MERGED))
         return Coverage(argv, "functions", LEAST_FUNCTIONS)
 
     def counted(self, directory: Path) -> tuple[str, ...]:
-        """Use the merged profile. Unreached code is no error: error paths, other platforms' code."""
+        """Use the merged profile. Uncovered code is expected: error paths, other platforms' code."""
         return (
             f"-fprofile-use={directory / MERGED}",
             "-Wno-profile-instr-unprofiled",
@@ -105,11 +105,11 @@ class Clang:
         )
 
     def movable(self) -> tuple[str, ...]:
-        """BOLT accepts clang's programs."""
+        """Return no flags: BOLT accepts clang's programs."""
         return ()
 
     def linked_whole(self) -> tuple[str, ...]:
-        """Take ThinLTO: as good as the full one for programs of this size, and parallel."""
+        """Use ThinLTO: as good as full LTO for programs of this size, and parallel."""
         return ("-flto=thin",)
 
     def make_variables(self, recipe: Recipe) -> Mapping[str, str]:
@@ -119,5 +119,5 @@ class Clang:
         return {name.upper(): f"llvm-{name}{self.suffix}" for name in ("ar", "ranlib", "nm")}
 
     def _has_own_archiver(self, recipe: Recipe) -> bool:
-        """Whether the system's does not read its objects: LLVM's own, and those of another machine."""
+        """Whether the system's archiver cannot read the objects: LLVM's own, or a foreign machine's."""
         return recipe.is_linked_whole or self.foreign is not None

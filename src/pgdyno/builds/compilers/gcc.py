@@ -1,4 +1,4 @@
-"""gcc: keeps profile data next to each object file, so both programs are compiled at one path.
+"""gcc: keeps profile data next to each object file, so both programs are compiled at the same path.
 
 Source: GCC, "Program Instrumentation Options", "Options That Control Optimization", gcov's "Cross-profiling".
 """
@@ -13,14 +13,14 @@ from pgdyno.builds.compilers._contract import Coverage
 from pgdyno.builds.spec.foreign import Foreign
 from pgdyno.model.plans.recipe import Recipe
 
-LEAST_OBJECTS = 400  # arbitrary: of about 850 that the server's program consists of
+LEAST_OBJECTS = 400  # arbitrary: the server's program has about 850
 
 
 @dataclass(frozen=True)
 class Gcc:
-    """gcc of one version; ``suffix`` ends its programs' names: ``-14``, or nothing.
+    """gcc of one version; ``suffix`` of its programs' names: ``-14``, or empty.
 
-    ``foreign``: the machine that it compiles for, by which its names begin; None: this one.
+    ``foreign``: the target machine, whose triplet is the prefix of the programs' names; None: this one.
     """
 
     suffix: str = ""
@@ -33,45 +33,45 @@ class Gcc:
 
     @property
     def package(self) -> str:
-        """The package that it comes in."""
+        """The compiler's package."""
         return f"gcc{self.suffix}" if self.foreign is None else f"gcc{self.suffix}-{self.foreign.triplet}"
 
     @property
     def cc(self) -> str:
-        """The compiler as make calls it: for each machine a program of its own."""
+        """The compiler as make calls it: a separate program for each machine."""
         return self.program
 
     @property
     def linker(self) -> tuple[str, ...]:
-        """Link with the system's linker."""
+        """Return no flags: gcc uses the system's linker."""
         return ()
 
     def needs(self, recipe: Recipe) -> Mapping[str, str]:
-        """Return nothing besides: binutils and gcov come with it."""
+        """Return gcc's archiver tools for link-time optimisation; binutils and gcov come with gcc."""
         names = ("ar", "ranlib", "nm") if recipe.is_linked_whole else ()
         return {self._named(f"gcc-{name}"): self.package for name in names}
 
     @property
     def counting_package(self) -> str:
-        """It comes with the compiler."""
+        """The compiler's package, which includes the profiling runtime."""
         return self.package
 
     def counting(self, directory: Path) -> tuple[str, ...]:  # noqa: ARG002
-        """Count in each process by itself: backends have one thread, and merge when they end.
+        """Count per process, without atomics: backends have one thread, and merge their counts on exit.
 
         The environment names the directory.
-        Counting atomically (-fprofile-update=prefer-atomic) gave gcc 12 counts that it crashed over.
+        gcc 12 crashed on profiles made with atomic counters (-fprofile-update=prefer-atomic).
         """
         return ("-fprofile-generate",)
 
     def counting_environment(self, directory: Path) -> Mapping[str, str]:
-        """Put the path of every object file below ``directory``."""
+        """Prefix the path of every profile file with ``directory``."""
         return {"GCOV_PREFIX": str(directory)}
 
     def gathering(self, directory: Path, tree: Path) -> Sequence[tuple[str, ...]]:
-        """Put the profile data next to the objects to compile.
+        """Copy the profile data next to the objects to compile.
 
-        What is there comes from programs that ran outside the training: build tools, the loading of data.
+        Existing profile data there is from programs that ran outside the training: build tools, data loading.
         """
         return (
             ("find", str(tree), "-name", "*.gcda", "-delete"),
@@ -79,11 +79,11 @@ class Gcc:
         )
 
     def coverage(self, directory: Path) -> Coverage:
-        """List the object files of which something was run."""
+        """List the object files with executed code."""
         return Coverage(("find", str(directory), "-name", "*.gcda"), "object files", LEAST_OBJECTS)
 
-    def counted(self, directory: Path) -> tuple[str, ...]:  # noqa: ARG002 — they are put beside the objects
-        """Use the profile; unreached code is still optimised for speed."""
+    def counted(self, directory: Path) -> tuple[str, ...]:  # noqa: ARG002 — profile data is next to the objects
+        """Use the profile; uncovered code is still optimised for speed."""
         return (
             "-fprofile-use",
             "-fprofile-correction",
@@ -92,11 +92,11 @@ class Gcc:
         )
 
     def movable(self) -> tuple[str, ...]:
-        """Leave functions in one piece: BOLT splits them itself, and fails at some that are split already."""
+        """Keep functions whole: BOLT splits them itself, and fails on some that are already split."""
         return ("-fno-reorder-blocks-and-partition",)
 
     def linked_whole(self) -> tuple[str, ...]:
-        """Use as many jobs as there are CPUs; static libraries stay readable for other linkers."""
+        """Use one job per CPU, and keep static libraries readable for other linkers."""
         return ("-flto=auto", "-ffat-lto-objects")
 
     def make_variables(self, recipe: Recipe) -> Mapping[str, str]:
@@ -106,7 +106,6 @@ class Gcc:
         return {name.upper(): self._named(f"gcc-{name}") for name in ("ar", "ranlib", "nm")}
 
     def _named(self, name: str) -> str:
-        """Return the name of one of its programs."""
         return (
             f"{name}{self.suffix}" if self.foreign is None else f"{self.foreign.triplet}-{name}{self.suffix}"
         )

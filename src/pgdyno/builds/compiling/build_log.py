@@ -1,6 +1,6 @@
 """The effective flags of a build, read from its log.
 
-configure and makefiles drop, replace and add flags; only the command lines that were run tell.
+configure and makefiles drop, replace and add flags; only the executed command lines show the result.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from pathlib import PurePosixPath
 _OBJECT = "-c"
 _WITH_VALUE = frozenset({"-o", "-I", "-D", "-U", "-L", "-l", "-MF", "-MT", "-MQ", "-include", "-x"})
 _OF_ONE_FILE = ("-I", "-L", "-l", "-D", "-U", "-M", "-o", "-c", "-S", "-E")
-"""Options that name files, directories or macros: they differ from file to file and say nothing of how."""
-_HARDENING = "-D_FORTIFY_SOURCE"  # the one macro that changes what is compiled everywhere
+"""Options that name files, directories or macros: they differ per file and do not affect code generation."""
+_HARDENING = "-D_FORTIFY_SOURCE"  # the only macro that changes the code of every file
 
 
 @dataclass(frozen=True)
 class UsedFlags:
-    """Flags of a build. ``common``: of every object file, in order; ``some``: of how many besides."""
+    """Flags of a build.
+
+    ``common``: flags of every object file, in order; ``some``: other flags, each with its number of files.
+    """
 
     objects: int
     common: tuple[str, ...]
@@ -44,18 +47,18 @@ def used_flags(lines: Iterable[str], compiler: str) -> UsedFlags:
 
 
 def _commands(lines: Iterable[str], compiler: str) -> Iterator[list[str]]:
-    """Yield the words of every command line that runs the compiler."""
+    """Yield every command line that runs the compiler, split into words."""
     for line in lines:
         if not line.startswith(f"{compiler} "):
             continue
         try:
             yield shlex.split(line)
-        except ValueError:  # an unfinished line, of a build that was killed
+        except ValueError:  # an incomplete line of a killed build
             continue
 
 
 def _flags(words: list[str]) -> Iterator[str]:
-    """Yield the options for code generation, without file names and actions."""
+    """Yield the options for code generation, excluding file names and actions."""
     skipped = False
     for word in words[1:]:
         if skipped:
@@ -67,7 +70,7 @@ def _flags(words: list[str]) -> Iterator[str]:
 
 
 def _target(words: list[str]) -> str:
-    """Return the file's name that a command makes."""
+    """Return the base name of a command's output file; empty without ``-o``."""
     if "-o" not in words[:-1]:
         return ""
     return PurePosixPath(words[words.index("-o") + 1]).name

@@ -1,8 +1,8 @@
-"""The complete specification of a build: its name, and every flag of its programs, follow from it.
+"""The complete specification of a build, which determines its name and every flag of its programs.
 
-The distribution's hardening is kept unless the recipe is ``unhardened``: a position-independent program, a
-protected stack, checked libc calls. Relocations are always read-only once they are made. Products are never
-contracted with sums, whatever the target: results stay the same to the last bit.
+The distribution's hardening is kept unless the recipe is ``unhardened``: position-independent executable,
+stack protector, fortified libc calls. RELRO is always full. Floating-point contraction (FMA) is off for every
+target, so results are bit-identical.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from pgdyno.builds.spec.configure_options import ConfigureOptions
 from pgdyno.builds.spec.foreign import Foreign
 from pgdyno.model.plans.recipe import PATCHES_VARIABLE, PLAIN, Recipe, target_flag
 
-NAME = "built"  # the newest one; each is called built-<id>
-_FORMAT = 2  # counts changes of how builds are made, so that what is asked for again is made anew
+NAME = "built"  # means the newest build; each is named built-<id>
+_FORMAT = 2  # incremented when the build procedure changes, so that equal requests are built again
 _ID_LENGTH = 12
 _SAME_RESULTS = ("-ffp-contract=off",)
 _LINKED = ("-Wl,-z,relro", "-Wl,-z,now")
 _OF_ANY_CPU = {"aarch64": ("-moutline-atomics",)}
-"""By machine, for code that is to run on every CPU of it: helpers ask the CPU whether it has LSE's atomic
-instructions, which the oldest lack. Compilers do so by themselves only from certain versions on."""
+"""Flags by machine for code that runs on every CPU of it. Outlined helpers check the CPU for LSE atomics,
+which the oldest CPUs lack. Only newer compilers enable this by default."""
 
 
 @dataclass(frozen=True)
 class _Hardening:
-    """Flags by whom they are for."""
+    """Flags by tool."""
 
     compiling: tuple[str, ...]
     preprocessing: tuple[str, ...]
     linking: str
-    making: tuple[str, ...] = ()  # that configure must not see: what it tries, it links as the default is
+    making: tuple[str, ...] = ()  # hidden from configure, which links its test programs with default flags
 
 
 _HARDENING = _Hardening(("-fstack-protector-strong", "-fPIE"), ("CPPFLAGS=-D_FORTIFY_SOURCE=2",), "-pie")
 _NO_HARDENING = _Hardening(("-fno-stack-protector",), (), "-no-pie", ("-fno-pie",))
 ALWAYS: Mapping[str, str] = MappingProxyType({"rpathdir": "$$ORIGIN/../lib:$$ORIGIN/.."})
-"""Make's variables for all that is built: libraries are found from bin/ and from lib/postgresql/."""
+"""Make variables of every build: programs in bin/ and libraries in lib/postgresql/ find lib/."""
 
 
 @dataclass(frozen=True)
 class BuildPlan:
     """One build. ``target`` None: every CPU of the architecture.
 
-    ``training``: workloads in order, each with its server's settings, as ``--train`` takes them.
+    ``training``: workloads in order, each with its server's settings, in the syntax of ``--train``.
     """
 
     source_sha256: str
@@ -63,13 +63,13 @@ class BuildPlan:
     compiler_version: str
     target: str | None
     machine: str  # x86_64
-    configure: ConfigureOptions  # the libraries
+    configure: ConfigureOptions
     training: tuple[str, ...]
-    bolt: bolt.Bolt | None = None  # where the recipe takes it
-    extensions: Extensions = Extensions()  # noqa: RUF009 — frozen; besides those of every build
-    foreign: Foreign | None = None  # the machine, if it is another one than this
-    wanted: tuple[str, ...] = ()  # extensions of the installation that it is to replace; they change nothing
-    patches: tuple[Patch, ...] = ()  # in the order in which they are applied
+    bolt: bolt.Bolt | None = None  # None: the recipe does not use BOLT
+    extensions: Extensions = Extensions()  # noqa: RUF009 — frozen; in addition to those of every build
+    foreign: Foreign | None = None  # None: this machine
+    wanted: tuple[str, ...] = ()  # extensions of the installation to replace, for the notes only
+    patches: tuple[Patch, ...] = ()  # in the order of application
 
     @property
     def major(self) -> int:
@@ -78,7 +78,7 @@ class BuildPlan:
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is the baseline that optimised builds of the same source are verified against."""
+        """Whether this is a baseline build, the reference for optimised builds of the same source."""
         return self.recipe.name == PLAIN and self.target is None
 
     @property
@@ -87,7 +87,7 @@ class BuildPlan:
         document = {
             "format": _FORMAT,
             "source": self.source_sha256,
-            "profile": self.recipe.name,  # called so when the first builds got their names
+            "profile": self.recipe.name,  # the recipe's former key, kept so that names do not change
             "compiler": self.compiler_version,
             "options": self.options,
             "training": self.training if self.recipe.is_trained else (),
@@ -101,7 +101,7 @@ class BuildPlan:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The arguments of configure, without the prefix."""
+        """The arguments of configure except the prefix."""
         hardening = self._hardening
         cflags = [self.recipe.optimisation, *_SAME_RESULTS, *hardening.compiling]
         if self.bolt is not None:
@@ -121,8 +121,8 @@ class BuildPlan:
         )
 
     def counting(self, counts: Path) -> Mapping[str, str]:
-        """Return make's variables for the program that is trained."""
-        # Counting programs end in a way that libpq's build would refuse; so do those that measure coverage.
+        """Return make's variables for the instrumented program."""
+        # Instrumented code calls exit functions, which libpq's build rejects unless coverage is enabled.
         flags = (*self._hardening.making, *self.compiler.counting(counts))
         return {**ALWAYS, "PROFILE": " ".join(flags), "enable_coverage": "yes"}
 
@@ -140,7 +140,7 @@ class BuildPlan:
 
     @property
     def _linking(self) -> tuple[str, ...]:
-        """The flags that programs, not libraries, are linked with."""
+        """The flags for linking programs, not libraries."""
         return (self._hardening.linking, *((bolt.LINKING,) if self.bolt else ()))
 
     @property

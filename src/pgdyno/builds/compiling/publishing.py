@@ -1,8 +1,8 @@
-"""Copy a finished installation to its place: owned by the caller, readable by everybody.
+"""Copy a finished installation to its final place: owned by the caller, readable by everyone.
 
-What an unprivileged account has made is read as that account and written as the caller: neither its links
-nor its permissions mean anything to root. Until it is published it lies beside its place, under a name by
-which no server is found.
+Files made by an unprivileged account are read as that account and written as the caller: root neither follows
+their links nor keeps their permissions. Until it is published, the copy is next to its final place, under a
+name that the registry ignores.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ import subprocess
 from pathlib import Path
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.builds.making import RunAs
+from pgdyno.builds.make import RunAs
 from pgdyno.host.child_command import family_command
 from pgdyno.host.processes.running import clean_environment
 
 _LIMIT_S = 300.0  # arbitrary; it takes a second
-# What the reader writes is not trusted: another process of the account could send devices as well.
+# The reader's output is not trusted: another process of the account could add device files to it.
 _NO_DEVICES = ("setpriv", "--bounding-set=-mknod", "--inh-caps=-mknod")
-_AS_OURS = ("--no-same-owner", "--no-same-permissions")  # nothing runs with another's privileges
+_AS_OURS = ("--no-same-owner", "--no-same-permissions")  # no file gets another user's privileges
 
 
 def hidden(prefix: Path) -> Path:
-    """Return where an installation lies until it is published."""
+    """Return the directory of an installation that is not published yet."""
     return prefix.with_name(f".{prefix.name}.partial")
 
 
-def put_beside(prefix: Path, staged: Path, run_as: RunAs) -> Path:
-    """Copy ``staged`` to a hidden place, replacing an earlier attempt, and return that place.
+def stage_copy(prefix: Path, staged: Path, run_as: RunAs) -> Path:
+    """Copy ``staged`` to the hidden directory, replacing an earlier attempt, and return that directory.
 
-    Raises: InstallationError with tar's words, and for links that lead out of it: root would follow them.
+    Raises: InstallationError with tar's message, and for links that lead outside: root would follow them.
     """
     partial = hidden(prefix)
     shutil.rmtree(partial, ignore_errors=True)
@@ -44,17 +44,17 @@ def put_beside(prefix: Path, staged: Path, run_as: RunAs) -> Path:
 def publish(prefix: Path, manifest: tuple[str, str]) -> None:
     """Rename the hidden copy to ``prefix``, with its manifest (file name, text).
 
-    Raises: InstallationError if what was built has a directory of that name.
+    Raises: InstallationError if the build contains a directory with the manifest's name.
     """
     name, text = manifest
     place = hidden(prefix) / name
     if place.is_dir() and not place.is_symlink():
         raise InstallationError(
-            f'what was built has a directory "{name}", where pgdyno writes what it is',
+            f'the build contains a directory "{name}", but pgdyno writes its manifest there',
             detail=str(place),
             hint="build from other sources",
         )
-    place.unlink(missing_ok=True)  # what was built may have a link there
+    place.unlink(missing_ok=True)  # the build may contain a link with this name
     place.write_text(text)
     hidden(prefix).rename(prefix)
 
@@ -63,9 +63,9 @@ def _require_links_within(directory: Path) -> None:
     for link in directory.rglob("*"):
         if link.is_symlink() and not Path(os.path.realpath(link)).is_relative_to(directory.resolve()):
             raise InstallationError(
-                "what was built has a link that leads out of it",
+                "the build contains a link that leads outside",
                 detail=f"{link.relative_to(directory)} leads to {link.readlink()}",
-                hint="make it a relative link to what is installed",
+                hint="make it a relative link within the installation",
             )
 
 
@@ -80,14 +80,14 @@ def _copy(staged: Path, target: Path, run_as: RunAs) -> None:
         "--file=-",
     ]
     reader = subprocess.Popen(
-        family_command(os.getpid(), reading),  # without it the writer has nothing to write
+        family_command(os.getpid(), reading),  # the writer needs no wrapper: without a reader its input ends
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=clean_environment(),
         start_new_session=True,
     )
-    assert reader.stdout is not None  # noqa: S101 — asked for
+    assert reader.stdout is not None  # noqa: S101 — a pipe was requested
     with reader:
         done = subprocess.run(
             ["timeout", f"{_LIMIT_S:g}", *writing],
@@ -100,10 +100,10 @@ def _copy(staged: Path, target: Path, run_as: RunAs) -> None:
             umask=0o022,
             start_new_session=True,
         )
-        reader.stdout.close()  # else the reader would wait for a writer that has ended early
-        said = (reader.stderr.read() if reader.stderr else b"").decode(errors="replace")
+        reader.stdout.close()  # else the reader blocks if the writer exited early
+        errors = (reader.stderr.read() if reader.stderr else b"").decode(errors="replace")
     if reader.returncode != 0 or done.returncode != 0:
         raise InstallationError(
             f"could not copy the finished installation to {target}",
-            detail=(said + done.stderr).strip() or None,
+            detail=(errors + done.stderr).strip() or None,
         )

@@ -1,4 +1,4 @@
-"""PostgreSQL's own tests, run from its source tree against a running server.
+"""PostgreSQL's regression tests, run from its source tree against a running server.
 
 Source: PostgreSQL documentation, "Running the Tests Against an Existing Installation".
 """
@@ -10,20 +10,20 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.builds.making import Making, Watch
+from pgdyno.builds.make import Making, Watch
 
-_PASSED = re.compile(r"\b(?:All )?(\d+)(?: of \d+)? tests passed")  # of 15 and older, some may be ignored
+_PASSED = re.compile(r"\b(?:All )?(\d+)(?: of \d+)? tests passed")  # up to 15, some tests may be ignored
 _FAILED = re.compile(
     r"^not ok \d+ +[-+] (\S+)|^(?:test)? *(\S+) +\.\.\. FAILED", re.MULTILINE
-)  # from 16 on; before
-_WITHOUT_TESTS = frozenset({"pg_prewarm"})  # but for one of a whole server, which starts its own
-_PREPARED_FOR = frozenset({"pg_stat_statements"})  # to be preloaded, says it, and it is
+)  # 16 and later; earlier
+_WITHOUT_TESTS = frozenset({"pg_prewarm"})  # it has only a test that starts its own server
+_PREPARED_FOR = frozenset({"pg_stat_statements"})  # skips installcheck unless preloaded; here it is
 _TESTS = "$(if $(NO_INSTALLCHECK),,$(REGRESS) $(ISOLATION))"
 
 
 @dataclass(frozen=True)
 class Suite:
-    """The tests of one directory of the tree; ``expected`` is about how many there are, and ``seconds``."""
+    """The tests of one directory of the tree; ``expected``: approximate number; ``seconds``: duration."""
 
     name: str
     directory: str
@@ -36,10 +36,10 @@ REGRESSION = Suite("regress", "src/test/regress", "installcheck-parallel", expec
 ISOLATION = Suite("isolation", "src/test/isolation", "installcheck", expected=120, seconds=130)
 
 TEST_DIRECTORIES = (REGRESSION.directory, "src/interfaces/libpq", ISOLATION.directory)
-"""What of a tree has to be built for its tests, if nothing else is; in this order.
+"""The directories to build, in this order, to run the tests of a tree that is not built otherwise.
 
-The isolation tests' Makefile does not wait for the library that it links: with several jobs, its
-program was linked while libpq.so was not there yet, with the archive, whose symbols are not complete.
+The isolation tests' Makefile lacks the dependency on libpq: with parallel jobs its program was linked before
+libpq.so existed, with the static library, which lacks some symbols.
 """
 
 
@@ -53,9 +53,9 @@ def suites_of(extensions: Collection[str]) -> tuple[Suite, ...]:
 
 
 def with_tests(making: Making, extensions: Collection[str]) -> tuple[str, ...]:
-    """Return those contrib modules of a configured tree that can be tested on a server that is running.
+    """Return the contrib modules of a configured tree with tests for a running server.
 
-    Raises: InstallationError if make cannot tell.
+    Raises: InstallationError if make fails.
     """
     return tuple(
         name
@@ -69,21 +69,21 @@ def with_tests(making: Making, extensions: Collection[str]) -> tuple[str, ...]:
 
 
 def run_suite(making: Making, suite: Suite, variables: Mapping[str, str], watch: Watch) -> int:
-    """Run a suite and return how many tests have passed.
+    """Run a suite and return the number of passed tests.
 
-    ``variables`` tell make which programs are tested (``bindir``), and clients where the server is
-    (``PGHOST`` and the like: make passes on what it is called with).
-    Raises: InstallationError naming the tests that failed, or with make's last words if none was run.
+    ``variables``: for make, the tested programs (``bindir``); for clients, the server's address (``PGHOST``
+    etc., which make exports).
+    Raises: InstallationError naming the failed tests, or with make's last lines if none was run.
     """
-    # Some modules say that they cannot be tested so, because they have to be preloaded. Here they are.
+    # Some modules disable installcheck because they must be preloaded. Here they are preloaded.
     variables = {**variables, "NO_INSTALLCHECK": ""}
-    status, said = making.test(suite.directory, suite.target, variables, suite.expected, watch)
-    passed = [int(number) for number in _PASSED.findall(said)]
+    status, output = making.test(suite.directory, suite.target, variables, suite.expected, watch)
+    passed = [int(number) for number in _PASSED.findall(output)]
     if status == 0 and passed:
         return sum(passed)
-    failed = [new or old for new, old in _FAILED.findall(said)]
+    failed = [new or old for new, old in _FAILED.findall(output)]
     raise InstallationError(
-        f"{making.title} does not pass its own tests: {suite.name}",
-        detail=f"failed: {', '.join(failed)}" if failed else "\n         ".join(said.splitlines()[-12:]),
+        f"{making.title} failed its own tests: {suite.name}",
+        detail=f"failed: {', '.join(failed)}" if failed else "\n         ".join(output.splitlines()[-12:]),
         hint=f"the differences are in regression.diffs below {making.tree / suite.directory}",
     )

@@ -1,6 +1,6 @@
 """Build one PostgreSQL from a source tree and install it into a staging directory.
 
-It runs as it is told: as root, as the servers' account, to which tree and destination belong.
+``run_as`` decides the user: for root, the servers' account, which owns tree and destination.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.builds.making import Making, RunAs, Watch
+from pgdyno.builds.make import Making, RunAs, Watch
 from pgdyno.builds.spec.configure_options import ConfigureOptions
 from pgdyno.host.processes.running import capture
 
 _PROBE_LIMIT_S = 20.0
-_CONFIGURE_SHARE = 0.08  # measured: of the time of a whole build
+_CONFIGURE_SHARE = 0.08  # measured share of a whole build's duration
 
 
 @dataclass(frozen=True)
 class Built:
-    """A finished build; ``staged`` has the contents of ``prefix``, which does not exist yet."""
+    """A finished build; ``staged`` has the future contents of ``prefix``."""
 
     staged: Path
     server_version: str
@@ -31,7 +31,7 @@ class Built:
 
 @dataclass(frozen=True)
 class SourceBuild:
-    """One build: an unpacked ``tree``, how to build it, and the ``prefix`` that it is made for."""
+    """One build: an unpacked ``tree``, its configure options and its final ``prefix``."""
 
     major: int
     tree: Path
@@ -41,7 +41,7 @@ class SourceBuild:
     run_as: RunAs = list
 
     def run(self, destination: Path, watch: Watch) -> Built:
-        """Configure, compile and install below ``destination``, which stands for the root directory.
+        """Configure, compile and install with ``destination`` as DESTDIR.
 
         Raises: InstallationError with the last lines of the failed program's output and the log's path.
         """
@@ -64,13 +64,13 @@ class SourceBuild:
         )
 
     def _checked_flags(self, staged: Path) -> str:
-        """Return the flags that the build reports, after checking that they include the requested ones."""
+        """Return the flags reported by the build. Raises: InstallationError for a missing requested flag."""
         found = ask(staged / "bin/pg_config", "--cflags", self.run_as)
         lost = [flag for flag in self.configure.cflags.split() if flag not in found.split()]
         if lost:
             raise InstallationError(
                 f"PostgreSQL {self.major} was not built with {' '.join(lost)}",
-                detail=f"pg_config says: {found}",
+                detail=f"pg_config reports: {found}",
                 hint=f"the whole log is in {self.log}",
             )
         return found
@@ -85,10 +85,10 @@ def ask(program: Path, option: str, run_as: RunAs = list) -> str:
 
 
 def text_bytes(program: Path, run_as: RunAs = list) -> int:
-    """Return the size of a program's machine code. Raises: InstallationError if binutils cannot tell.
+    """Return the size of a program's machine code. Raises: InstallationError if binutils cannot read it.
 
-    BOLT puts what is seldom run into a section of its own. What it has rearranged it keeps under another
-    name; that does not count.
+    The sum includes BOLT's separate section of cold code. It excludes the original code, which BOLT keeps in
+    a renamed section.
     """
     done = capture(run_as(["size", "--format=sysv", str(program)]), limit_s=_PROBE_LIMIT_S)
     found = re.findall(r"^\.text(?:\.\w+)?\s+(\d+)", done.stdout, re.MULTILINE)

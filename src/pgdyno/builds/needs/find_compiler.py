@@ -22,11 +22,11 @@ _SUGGESTED = {"clang": "-19", "gcc": ""}
 def find_compiler(
     name: str, recipe: Recipe, foreign: Foreign | None = None, besides: Sequence[Need] = ()
 ) -> Compiler:
-    """Return the newest compiler of a kind with the recipe's features; ``auto``: of any kind.
+    """Return the newest compiler of a kind that supports the recipe; ``auto``: of any kind.
 
-    ``foreign``: the machine that it has to compile for, if it is another one than this.
-    ``besides``: what else is missing, to be named together with what compilers lack.
-    Raises: InstallationError naming what is missing, of the one that comes closest.
+    ``foreign``: the target machine; None: this one.
+    ``besides``: other missing prerequisites, to be named in the same error.
+    Raises: InstallationError naming the missing packages, for the compiler that lacks fewest.
     """
     kinds = COMPILERS if name == AUTO else (name,)
     candidates = [compiler for kind in kinds for compiler in _installed(kind, foreign)]
@@ -45,7 +45,7 @@ def find_compiler(
 
 
 def _installed(kind: str, foreign: Foreign | None) -> Iterator[Compiler]:
-    """Yield the installed versions of a compiler, the unnumbered first, then the newest."""
+    """Yield the installed versions of a compiler: the unnumbered one, then the others newest first."""
     unnumbered = _KINDS[kind]("", foreign)
     numbered = re.compile(rf"^{re.escape(unnumbered.program)}-(\d+)$")
     versions = {
@@ -61,7 +61,7 @@ def _installed(kind: str, foreign: Foreign | None) -> Iterator[Compiler]:
 
 
 def _programs(directory: Path) -> list[Path]:
-    return list(directory.iterdir()) if directory.is_dir() else []  # PATH may name what is not there
+    return list(directory.iterdir()) if directory.is_dir() else []  # PATH may name missing directories
 
 
 def _missing(compiler: Compiler, recipe: Recipe) -> list[Need]:
@@ -73,10 +73,10 @@ def _missing(compiler: Compiler, recipe: Recipe) -> list[Need]:
 
 
 def _counting(compiler: Compiler) -> Need:
-    return Need(f"the library for programs that count, of {compiler.program}", compiler.counting_package)
+    return Need(f"the profiling runtime of {compiler.program}", compiler.counting_package)
 
 
 def _can_count(compiler: Compiler) -> bool:
-    """Whether a program that counts can be linked: its library may come in a package of its own."""
+    """Whether an instrumented program can be linked: the profiling runtime may be a separate package."""
     flags = (*compiler.counting(Path("/nowhere")), *compiler.linker)
     return compiles(compiler.cc, flags, "int main(void) { return 0; }\n") is None

@@ -1,6 +1,6 @@
-"""Check the host for the programs and headers of a build. Nothing is installed here.
+"""Check the host for the programs and headers that a build needs, without installing anything.
 
-Prerequisites of PostgreSQL's features are named with their Debian and Ubuntu packages.
+Each prerequisite has the name of its Debian and Ubuntu package.
 
 Source: Build-Depends of Debian's postgresql-15 and postgresql-18; configure of PostgreSQL 14 to 18.
 """
@@ -25,9 +25,9 @@ _ICU_BY_DEFAULT_SINCE = 16
 
 @dataclass(frozen=True)
 class Requirement:
-    """Something that must be there: a program, a file, one of some headers, or else a library to link with.
+    """A prerequisite: a program, a file, any one of several headers, or a library to link with.
 
-    ``arguments``: a command that prints the compiler's arguments for it.
+    ``arguments``: a command that prints the compiler arguments for it.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Requirement:
 
 
 def _header(package: str, *headers: str, module: str = "") -> tuple[Requirement, ...]:
-    """Return the requirement of any of some headers, which a module of pkg-config's may have for itself."""
+    """Return the requirement for any one of several headers; ``module``: pkg-config's, for its directory."""
     arguments = ("pkg-config", "--cflags", module) if module else ()
     return (Requirement(headers[0], package, headers=headers, arguments=arguments),)
 
@@ -76,7 +76,7 @@ def requirements_of(features: Features, major: int) -> tuple[Requirement, ...]:
 
 
 def _defaults(given: Mapping[str, str], major: int) -> dict[str, str]:
-    """Return the libraries that configure uses by default; zlib is needed for every build."""
+    """Return the libraries that configure uses by default, except zlib, which every build needs."""
     line_editor = {} if "libedit-preferred" in given else {"readline": "yes"}
     return {**line_editor, **({"icu": "yes"} if major >= _ICU_BY_DEFAULT_SINCE else {})}
 
@@ -88,7 +88,7 @@ def _needed_by(name: str, value: str) -> tuple[Requirement, ...]:
 
 
 def _interpreters(on: Mapping[str, str]) -> Iterator[Requirement]:
-    """Yield the prerequisites of procedural languages; each interpreter reports its location."""
+    """Yield the prerequisites of procedural languages; interpreters report where their headers are."""
     if "perl" in on:
         perl = on.get("PERL", "perl")
         yield Requirement(perl, "perl", program=perl)
@@ -107,12 +107,12 @@ def _interpreters(on: Mapping[str, str]) -> Iterator[Requirement]:
 _COMPILERS = ("gcc", "clang")  # the first one found
 _PROBE_LIMIT_S = 20.0
 _PROGRAM = "int main(void) { return 0; }\n"
-_INCLUDING = "#include <stdio.h>\n#include <{}>\n"  # without the first, readline's is not complete
+_INCLUDING = "#include <stdio.h>\n#include <{}>\n"  # readline's header needs stdio.h
 
 
 @dataclass(frozen=True)
 class Need:
-    """Something to be had from a package of Debian or Ubuntu."""
+    """A missing prerequisite, and its Debian or Ubuntu package."""
 
     name: str
     package: str
@@ -125,7 +125,7 @@ PROGRAMS = (
     Need("perl", "perl"),
     Need("pkg-config", "pkg-config"),
     Need("tar", "tar"),
-    Need("bzip2", "bzip2"),  # PostgreSQL's tarballs are
+    Need("bzip2", "bzip2"),  # for PostgreSQL's tarballs
     Need("setpriv", "util-linux"),
 )
 HEADERS = (Need("stdlib.h", "libc6-dev"), Need("zlib.h", "zlib1g-dev"))
@@ -140,12 +140,13 @@ def find_options(
     compiler: str | None = None,
     foreign: Foreign | None = None,
 ) -> ConfigureOptions:
-    """Return how this host builds ``majors``, all the same way; with the first compiler found, or this one.
+    """Return the common configure options of ``majors`` on this host.
 
-    ``wants_liburing`` None: with it where the host and a version have it. ``compiler``: one with which all
-    that every build needs was found. ``foreign``: the machine that it makes programs for, if another one.
-    Raises: InstallationError naming everything that is missing and the packages that have it; UsageError for
-    flags that the compiler does not take.
+    ``wants_liburing`` None: use it where the host and the version support it. ``compiler``: one that was
+    already checked for the prerequisites of every build; None: the first one found, after that check.
+    ``foreign``: the target machine; None: this one.
+    Raises: InstallationError naming all missing prerequisites and their packages; UsageError for flags that
+    the compiler rejects.
     """
     found = compiler or next((name for name in _COMPILERS if is_installed(name)), None)
     missing = [] if found else [Need("gcc", "gcc")]
@@ -163,32 +164,31 @@ def find_options(
 
 
 def missing_programs() -> list[Need]:
-    """Return the programs, besides a compiler, that every build needs and the host lacks."""
+    """Return the missing programs that every build needs, other than the compiler."""
     return [need for need in PROGRAMS if not is_installed(need.name)]
 
 
 def missing_headers(compiler: str, foreign: Foreign | None = None) -> list[Need]:
-    """Return the headers that every build needs and the host lacks, which are asked of the compiler."""
+    """Return the missing headers that every build needs, as found by the compiler."""
     there = _there(compiler, {need.name: _LINKED[need.name] for need in HEADERS})
     lacking = [need for need in HEADERS if need.name not in there]
-    return [need if foreign is None else _of(foreign, need) for need in lacking]
+    return [need if foreign is None else _for_foreign(foreign, need) for need in lacking]
 
 
 def missing_features(features: Features, major: int, compiler: str) -> list[Need]:
-    """Return the prerequisites of a major version's features that the host lacks."""
+    """Return the missing prerequisites of a major version's features."""
     needed = requirements_of(features, major)
     return [Need(one.name, one.package) for one in needed if not _is_there(one, compiler)]
 
 
-def _of(foreign: Foreign, need: Need) -> Need:
-    """Return the same, but for another machine."""
+def _for_foreign(foreign: Foreign, need: Need) -> Need:
     return Need(f"{need.name} of {foreign.machine}", foreign.package(need.package))
 
 
 def _there(compiler: str, libraries: Mapping[str, str]) -> list[str]:
-    """Return those headers that one can compile with, and link with their ``libraries``, which are by header.
+    """Return the headers that compile and whose libraries link; ``libraries``: by header.
 
-    A header may be another machine's. Usually all that are found can be linked with, at one go.
+    A header alone may belong to another machine. All are tried at once first: usually that works.
     """
     found = _includable(compiler, list(libraries))
     if _has(compiler, found, [libraries[header] for header in found]):
@@ -197,11 +197,10 @@ def _there(compiler: str, libraries: Mapping[str, str]) -> list[str]:
 
 
 def _includable(compiler: str, headers: Sequence[str]) -> list[str]:
-    """Return those headers that a compiler finds."""
     source = "".join(f'#if __has_include(<{header}>)\n"{header}"\n#endif\n' for header in headers)
     argv = [*compiler.split(), "-E", "-P", "-x", "c", "-"]
-    said = capture(argv, limit_s=_PROBE_LIMIT_S, stdin=source).stdout.splitlines()
-    return [header for header in headers if f'"{header}"' in said]
+    output = capture(argv, limit_s=_PROBE_LIMIT_S, stdin=source).stdout.splitlines()
+    return [header for header in headers if f'"{header}"' in output]
 
 
 def _has(compiler: str, headers: Sequence[str], libraries: Sequence[str]) -> bool:
@@ -225,25 +224,25 @@ def _is_there(needed: Requirement, compiler: str) -> bool:
 
 
 def require_target(compiler: str, target: str, machine: str) -> None:
-    """Raise UsageError if the compiler makes no code for a CPU of this name, or such code cannot run here.
+    """Raise UsageError if the compiler does not support a CPU, or its code cannot run here.
 
-    What is built is trained and verified on this host. An emulator is the newest CPU of its architecture.
+    A build is trained and verified on this host. An emulator supports every CPU of its architecture.
     """
-    said = compiles(compiler, ["-c", target_flag(target, machine)], _PROGRAM)
-    if said is not None:
+    failure = compiles(compiler, ["-c", target_flag(target, machine)], _PROGRAM)
+    if failure is not None:
         raise UsageError(
-            f'{compiler} does not take --portable "{target}"',
-            detail=said,
-            hint="leave it out, or name a CPU of this architecture that the compiler knows",
+            f'{compiler} does not support --portable "{target}"',
+            detail=failure,
+            hint="omit it, or name a CPU of this architecture that the compiler supports",
         )
     if is_foreign(machine):
         return
     lacking = instructions(compiler, target, machine) - instructions(compiler, NATIVE, machine)
     if lacking:
         raise UsageError(
-            f'--portable "{target}" is more than this CPU can run',
-            detail=f"it lacks {', '.join(sorted(lacking))}, and a build is trained and verified here",
-            hint="build on such a host, or name an older CPU",
+            f'this CPU cannot run code for --portable "{target}"',
+            detail=f"it lacks {', '.join(sorted(lacking))}; a build is trained and verified on this host",
+            hint="build on a host with such a CPU, or name an older CPU",
         )
 
 
@@ -254,10 +253,10 @@ def compiler_version(compiler: str) -> str:
 
 
 def missing_error(missing: Sequence[Need], foreign: Foreign | None = None) -> InstallationError:
-    """Return the error that names missing prerequisites, and the packages to install."""
+    """Return the error for missing prerequisites, with the packages to install."""
     packages = " ".join(dict.fromkeys(need.package for need in missing))
     return InstallationError(
-        f"PostgreSQL cannot be built {'' if foreign is None else f'for {foreign.machine} '}here yet",
+        f"PostgreSQL cannot be built {'' if foreign is None else f'for {foreign.machine} '}on this host yet",
         detail=f"missing: {', '.join(dict.fromkeys(need.name for need in missing))}",
         hint=f"apt-get install {packages}" if foreign is None else foreign.installing(packages),
     )
@@ -268,13 +267,13 @@ def _has_header(compiler: str, header: str, arguments: Sequence[str] = ()) -> bo
 
 
 def _require_flags(options: ConfigureOptions) -> None:
-    said = compiles(options.compiler, ["-c", *options.cflags.split()], _PROGRAM)
-    if said is not None:
-        raise UsageError(f'{options.compiler} does not take --cflags "{options.cflags}"', detail=said)
+    failure = compiles(options.compiler, ["-c", *options.cflags.split()], _PROGRAM)
+    if failure is not None:
+        raise UsageError(f'{options.compiler} does not accept --cflags "{options.cflags}"', detail=failure)
 
 
 def compiles(compiler: str, options: Sequence[str], source: str) -> str | None:
-    """Return None if a source compiles, else the compiler's first line."""
+    """Return None if a source compiles, else the first line of the compiler's error output."""
     argv = [*compiler.split(), "-x", "c", *options, "-o", "/dev/null", "-"]
     done = capture(argv, limit_s=_PROBE_LIMIT_S, stdin=source)
     return None if done.returncode == 0 else (done.stderr.splitlines() or ["no reason given"])[0]

@@ -1,7 +1,7 @@
-"""Machine code on huge pages: an object linked into a build, which moves the server's code.
+"""Machine code on huge pages: an object linked into a build, which moves the server's code at startup.
 
-The segment with the code has to begin where a huge page can, which the linker is told. What the object does,
-and when it leaves everything as it was, stands in ``huge_text.c``.
+The linker aligns the code segment to huge pages. ``huge_text.c`` documents what the object does, and when it
+does nothing.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ def identity() -> str:
 
 
 def make_variables(made: Path) -> Mapping[str, str]:
-    """Return make's variables that link the object into the server, and into nothing else.
+    """Return make's variables that link the object into the server only.
 
-    Their first words are PostgreSQL's own: it has the first one from 16 on, and the other one before.
+    Their first words are PostgreSQL's own values. PostgreSQL uses LDFLAGS_EX_BE from 16 on, and
+    export_dynamic before.
     """
     flags = " ".join((*LINKING, str(made)))
     return {"LDFLAGS_EX_BE": f"-Wl,--export-dynamic {flags}", "export_dynamic": f"-Wl,-E {flags}"}
@@ -40,7 +41,7 @@ def compiling(compiler: str, source: Path, made: Path) -> Sequence[str]:
 
 
 def moved_bytes(smaps: str) -> int:
-    """Return how much of a process' machine code is on huge pages of its own, by its /proc/PID/smaps."""
+    """Return the size of a process' machine code on anonymous huge pages, from its /proc/PID/smaps."""
     return sum(_moved_areas(smaps))
 
 

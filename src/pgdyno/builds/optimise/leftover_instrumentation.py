@@ -7,17 +7,17 @@ from pathlib import Path
 from pgdyno.base.errors import InstallationError
 
 _MARKS = (b"__gcov_", b"__llvm_prf_", b"__llvm_profile_", b"__bolt_instr")
-"""Names that programs and libraries have only if they count, of gcc, clang and BOLT."""
+"""Symbols and sections that only instrumented files contain, by gcc, clang and BOLT."""
 
 
-def require_nothing_counts(prefix: Path) -> None:
-    """Raise InstallationError if any file of an installation was made for counting."""
+def require_no_instrumentation(prefix: Path) -> None:
+    """Raise InstallationError if any file of an installation is instrumented."""
     counting = [path for path in sorted(prefix.rglob("*")) if path.is_file() and _counts(path)]
     if counting:
         raise InstallationError(
-            f"parts of the finished build still count what they do, {len(counting)} of them",
+            f"{len(counting)} files of the finished build are still instrumented",
             detail=f"for example {counting[0].relative_to(prefix)}",
-            hint="that is a mistake in pgdyno: a stage has left something of an earlier one",
+            hint="this is a bug in pgdyno: a stage left files of an earlier stage behind",
         )
 
 

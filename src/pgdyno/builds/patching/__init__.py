@@ -1,1 +1,1 @@
-"""Patches to PostgreSQL's source: the catalogue, and how they are applied without a program."""
+"""Patches to PostgreSQL's source: the catalogue, and applying them without patch(1)."""

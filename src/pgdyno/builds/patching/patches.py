@@ -1,12 +1,12 @@
-"""The catalogue of patches, ``patches/<major>/<name>.patch`` beside this package, and applying them.
+"""The catalogue of patches, ``patches/<major>/<name>.patch`` next to this package, and applying them.
 
-Each begins with lines ``Title:``, ``Idea:``, ``Release:`` and ``Verdict:``, then some paragraphs. Its diff
-begins at the first line with ``---``; a build's name depends on that alone: a verdict may be added later.
-A verdict is ``not measured yet``, or says how the patch did alone and with which others, with figures of
-docs/results: each difference with its interval in brackets, and on which machine.
+A patch file begins with lines ``Title:``, ``Idea:``, ``Release:`` and ``Verdict:``, then some paragraphs. Its
+diff begins at the first line with ``---``. Only the diff affects a build's name, so the verdict can change.
+A verdict is ``not measured yet``, or the patch's effect alone and with which others, with figures of
+docs/results: each difference with its interval in brackets, and the machine.
 
-They are applied to an unpacked source tree before anybody else may write to it. A tree may be of anybody's
-making: no link of it is followed, and only plain files with one name are changed.
+Patches are applied to an unpacked source tree before any other account can write to it. A tree is not
+trusted: no link in it is followed, and only regular files with one hard link are changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DIFF = re.compile(r"^--- ", re.MULTILINE)
 _IN = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHANGING = (
     os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-)  # O_NONBLOCK: a FIFO keeps nobody waiting
+)  # O_NONBLOCK: opening a FIFO does not block
 
 
 @dataclass(frozen=True)
@@ -38,45 +38,45 @@ class Patch:
 
     name: str  # send-buffer
     major: int
-    title: str  # what it does, in half a line
-    idea: str  # whose it is, and where it was read
-    release: str  # that it was made for: 18.6
-    verdict: str  # what measuring it has shown
+    title: str  # its effect, in half a line
+    idea: str  # author and source of the idea
+    release: str  # the version it was made for: 18.6
+    verdict: str  # measured effect
     sha256: str
     changes: tuple[FileChange, ...]
 
     @property
     def described(self) -> dict[str, str | int]:
-        """All of it but the diff, as a document has it."""
+        """All fields except the diff, for a document."""
         names = ("name", "major", "title", "idea", "release", "verdict", "sha256")
         return {name: getattr(self, name) for name in names}
 
 
 def known_patches() -> tuple[Patch, ...]:
-    """Return all patches, in the order in which they are applied. Raises: InstallationError."""
+    """Return all patches, in the order of application. Raises: InstallationError."""
     return tuple(_parsed(path) for path in sorted(PATCHES.glob("*/*.patch")))
 
 
 def require_known(names: Sequence[str]) -> None:
-    """Raise UsageError for a name that no version's catalogue has, or one that is given twice."""
+    """Raise UsageError for a name that exists for no version, or that is given twice."""
     known = known_patches()
     for name in names:
         if name not in {patch.name for patch in known}:
             listed = "; ".join(f"{patch.name}: {patch.title}" for patch in known)
-            raise UsageError(f'there is no patch "{name}"', detail=f"there are: {listed}")
+            raise UsageError(f'patch "{name}" does not exist', detail=f"existing patches: {listed}")
         if names.count(name) > 1:
             raise UsageError(f"--patch {name} is given twice")
 
 
 def choose_patches(names: Sequence[str], major: int) -> tuple[Patch, ...]:
-    """Return the patches of a version by their names. Raises: UsageError for one that it does not have."""
+    """Return the named patches for a version. Raises: UsageError for a patch without that version."""
     of_version = [patch for patch in known_patches() if patch.major == major]
     there = [patch.name for patch in of_version]
     for name in names:
         if name not in there:
             raise UsageError(
-                f'there is no patch "{name}" for PostgreSQL {major}',
-                detail=f"there are: {', '.join(there) or 'none'}",
+                f'patch "{name}" does not exist for PostgreSQL {major}',
+                detail=f"existing patches: {', '.join(there) or 'none'}",
             )
     return tuple(patch for patch in of_version if patch.name in names)
 
@@ -104,7 +104,7 @@ def _parsed(path: Path) -> Patch:
 
 
 def _fields(head: str) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a header; lines that go on begin with a blank."""
+    """Yield the fields of a header; continuation lines begin with a space."""
     for found in _FIELD.finditer(head):
         yield found[1], " ".join(found[2].split())
 
@@ -112,8 +112,8 @@ def _fields(head: str) -> Iterator[tuple[str, str]]:
 def apply_patches(patches: Sequence[Patch], tree: Path, version: str) -> None:
     """Apply patches to a tree of a version.
 
-    Raises: UsageError for the first that does not fit: which file, which hunk, and what is there instead;
-    StorageError if the disk is full. The tree is half changed then, and of no use.
+    Raises: UsageError for the first patch that does not apply, with file, hunk and the text found instead;
+    StorageError if the disk is full. After an error the tree is partly changed and unusable.
     """
     for patch in patches:
         for change in patch.changes:
@@ -123,13 +123,13 @@ def apply_patches(patches: Sequence[Patch], tree: Path, version: str) -> None:
                 raise UsageError(
                     f'the patch "{patch.name}" does not apply to PostgreSQL {version}',
                     detail=str(error),
-                    hint=f"it was made for PostgreSQL {patch.release}: build that, or leave the patch out",
+                    hint=f"it was made for PostgreSQL {patch.release}: build that version, or omit the patch",
                 ) from error
 
 
 def _apply(change: FileChange, tree: Path) -> None:
     with os.fdopen(_opened(tree, change.path), "r+b") as file:
-        # Any bytes are kept as they are, and only "\n" ends a line.
+        # All bytes are preserved, and only "\n" ends a line.
         text = file.read().decode("utf-8", "surrogateescape")
         changed = apply_change(change, text).encode("utf-8", "surrogateescape")
         try:
@@ -142,7 +142,7 @@ def _apply(change: FileChange, tree: Path) -> None:
 
 
 def _opened(tree: Path, path: str) -> int:
-    """Return a file of a tree, opened for changes. Raises: HunkError if it is none."""
+    """Return the descriptor of a file of a tree, open for changes. Raises: HunkError if there is none."""
     *directories, name = PurePosixPath(path).parts
     with ExitStack() as passed:
         try:
@@ -158,4 +158,4 @@ def _opened(tree: Path, path: str) -> int:
     if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
         return descriptor
     os.close(descriptor)
-    raise HunkError(f"{path}: it is no plain file with one name")
+    raise HunkError(f"{path}: not a regular file with one hard link")

@@ -1,7 +1,7 @@
-"""Unified diffs: read, and applied to a text. Pure.
+"""Parse unified diffs and apply them to a text. Pure.
 
-Stricter than patch(1): only files that are there are changed, every line of context has to match, and a hunk
-that has moved has to match at exactly one place behind the hunk before it.
+Stricter than patch(1): only existing files are changed, every context line must match, and a moved hunk must
+match at exactly one place after the previous hunk.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from dataclasses import dataclass
 
 _OLD, _NEW = "--- a/", "+++ b/"
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@.*")
-_PATH = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*", re.ASCII)  # relative, and no part of it begins with a dot
+_PATH = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*", re.ASCII)  # relative; no component begins with a dot
 
 
 class DiffError(ValueError):
-    """A text that is no unified diff of the kind that is understood."""
+    """A text that is not a supported unified diff."""
 
 
 class HunkError(ValueError):
-    """A hunk without its place in a text; the message says why."""
+    """A hunk that does not apply to a text; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Hunk:
-    """Lines that stand in for others; ``start`` is the first one's number in the file it was made for."""
+    """``new`` lines that replace ``old`` ones; ``start``: the first old line's number in the original."""
 
     start: int
     old: tuple[str, ...]
@@ -44,19 +44,19 @@ def parse_diff(text: str) -> tuple[FileChange, ...]:
     """Return the changes of a diff, file by file. Raises: DiffError."""
     *lines, last = text.split("\n")
     if last or not lines:
-        raise DiffError("it is empty, or its last line has no end")
+        raise DiffError("it is empty, or has no newline at its end")
     changes: list[FileChange] = []
     at = 0
     while at < len(lines):
         change, at = _file(lines, at)
         changes.append(change)
     if len({change.path for change in changes}) < len(changes):
-        raise DiffError("it has a file twice")
+        raise DiffError("it changes a file twice")
     return tuple(changes)
 
 
 def apply_change(change: FileChange, text: str) -> str:
-    """Return a file's text with its hunks applied. Raises: HunkError for the first that does not fit."""
+    """Return a file's text with its hunks applied. Raises: HunkError for the first that does not apply."""
     lines = text.split("\n")
     changed: list[str] = []
     done = moved = 0
@@ -72,13 +72,13 @@ def apply_change(change: FileChange, text: str) -> str:
 
 
 def _file(lines: Sequence[str], at: int) -> tuple[FileChange, int]:
-    """Return the change of the file whose lines begin there, and where they end."""
+    """Return the file change that begins at line ``at``, and the line after its end."""
     heads = (*lines[at : at + 2], "", "")[:2]
     path = heads[0].removeprefix(_OLD)
     if heads != (_OLD + path, _NEW + path):
-        raise DiffError(f"line {at + 1} does not begin the change of a file that stays where it is")
+        raise DiffError(f"line {at + 1} does not begin the change of a file that keeps its path")
     if not _PATH.fullmatch(path):
-        raise DiffError(f'"{path}" is no path within a tree')
+        raise DiffError(f'"{path}" is not a path within a tree')
     hunks: list[Hunk] = []
     at += 2
     while at < len(lines) and lines[at].startswith("@@"):
@@ -94,7 +94,7 @@ def _file(lines: Sequence[str], at: int) -> tuple[FileChange, int]:
 def _hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
     found = _HUNK.fullmatch(lines[at])
     if found is None:
-        raise DiffError(f"line {at + 1} begins no hunk")
+        raise DiffError(f"line {at + 1} does not begin a hunk")
     count, new_count = (int(one or "1") for one in (found[2], found[4]))
     old: list[str] = []
     new: list[str] = []
@@ -102,24 +102,24 @@ def _hunk(lines: Sequence[str], at: int) -> tuple[Hunk, int]:
     while len(old) < count or len(new) < new_count:
         kind, line = (lines[end][:1], lines[end][1:]) if end < len(lines) else ("", "")
         if kind not in {" ", "-", "+"} or not kind:
-            raise DiffError(f"line {end + 1} is none of a hunk")
+            raise DiffError(f"line {end + 1} is not a hunk's line")
         old += [line] if kind in " -" else []
         new += [line] if kind in " +" else []
         end += 1
     if (len(old), len(new)) != (count, new_count) or not old or old == new:
-        raise DiffError(f"the hunk of line {at + 1} has other lines than it says, or changes nothing")
+        raise DiffError(f"the hunk at line {at + 1} does not match its header, or changes nothing")
     return Hunk(int(found[1]), tuple(old), tuple(new)), end
 
 
 def _place(lines: Sequence[str], hunk: Hunk, expected: int, least: int) -> int:
-    """Return where a hunk's lines stand. Raises: HunkError."""
+    """Return the index of a hunk's first line. Raises: HunkError."""
     places = list(_matches(lines, hunk.old, least))
     if expected in places:
         return expected
     if len(places) == 1:
         return places[0]
     if places:
-        raise HunkError(f"its lines are there {len(places)} times, and not where they were")
+        raise HunkError(f"its lines occur {len(places)} times, and not at their original place")
     raise HunkError(_difference(lines, hunk, expected))
 
 
@@ -130,15 +130,15 @@ def _matches(lines: Sequence[str], old: tuple[str, ...], least: int) -> Iterator
 
 
 def _difference(lines: Sequence[str], hunk: Hunk, expected: int) -> str:
-    """Say where a hunk's lines end to match at its expected place."""
+    """Describe the first line of a hunk that does not match at its expected place."""
     for at, wanted in enumerate(hunk.old, max(expected, 0)):
         there = lines[at] if at < len(lines) else ""
         if there == wanted and at < len(lines):
             continue
-        found = f'there is "{there.strip()}"'
+        found = f'is "{there.strip()}"'
         if at >= len(lines) - 1 and not there:
-            found = "the file has ended"
+            found = "is after the end of the file"
         elif there.split() == wanted.split():
-            found = "there are other blanks"
-        return f'line {at + 1} should be "{wanted.strip()}", and {found}'
+            found = "has other white space"
+        return f'line {at + 1} should be "{wanted.strip()}", but {found}'
     return "another hunk has changed its lines"

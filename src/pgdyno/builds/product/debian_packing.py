@@ -1,7 +1,7 @@
 """Make a Debian package of an installed build with dpkg-shlibdeps and dpkg-deb.
 
-The files are those that were verified, byte for byte; their times and permissions are made equal, so that the
-same build gives the same package. No privileges are needed: dpkg-deb writes that everything is root's.
+The files are the verified ones, byte for byte; their times and permissions are normalised, so that the same
+build gives the same package. No privileges are needed: dpkg-deb records root as the owner of all files.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from pgdyno.host.processes.running import clean_environment, is_installed, outpu
 
 _TOOLS = (Need("dpkg-deb", "dpkg"), Need("dpkg-shlibdeps", "dpkg-dev"), Need("objdump", "binutils"))
 _NAMES_ITS_PLACE = "lib/pkgconfig"
-"""For programs that are linked with libpq: they would look for it where it was built. The makefiles for
-extensions name that place too, but ask pg_config first, which knows where it is."""
-_ASKING = "Source: pgdyno\n\nPackage: pgdyno\nArchitecture: any\n"  # dpkg-shlibdeps wants to see a package's
+"""pkg-config files for programs that link with libpq: they contain the build's original prefix. PGXS
+makefiles contain it too, but prefer the output of pg_config, which finds its own location."""
+_CONTROL = "Source: pgdyno\n\nPackage: pgdyno\nArchitecture: any\n"  # dpkg-shlibdeps requires a control file
 _SEARCHED = re.compile(r"^(\S.*):\s+file format|^\s+R(?:UN)?PATH\s+(\S+)$", re.MULTILINE)
-_FOR_TESTS = "pgxs"  # the only programs in it; below lib/postgresql, or lib where the prefix names PostgreSQL
+_FOR_TESTS = "pgxs"  # all its programs run tests; in lib/postgresql, or lib if the prefix names PostgreSQL
 _ELF, _EXECUTABLE, _ORDINARY = b"\x7fELF", 0o755, 0o644
 
 
 @dataclass(frozen=True)
 class Packing:
-    """One package to be made in ``work``, an empty directory; ``by``: its maintainer."""
+    """One package to make in ``work``, an empty directory; ``by``: its maintainer."""
 
     manifest: Manifest
     by: str
     work: Path
 
-    def run(self, prefix: Path, tell: Callable[[str], None]) -> tuple[Path, dict[str, str]]:
-        """Make a package of ``prefix``; return it, and the fields of its control file.
+    def run(self, prefix: Path, report: Callable[[str], None]) -> tuple[Path, dict[str, str]]:
+        """Make a package of ``prefix``; return its path, and the fields of its control file.
 
-        Raises: InstallationError for a build that cannot be moved, for libraries that no package has, and
-        with the last words of Debian's tools if they fail.
+        Raises: InstallationError for a build that cannot be moved, for libraries that are in no package, and
+        with the last lines of Debian's tools if they fail.
         """
-        tell("copying the build")
+        report("copying the build")
         self._lay_out(prefix)
-        tell("looking for the packages that it needs")
+        report("determining package dependencies")
         programs = [str(path) for path in _elf_files(self._place)]
         require_movable(output_of(["objdump", "-p", *programs]))
         fields = control_fields(
@@ -66,8 +66,8 @@ class Packing:
             installed_kib=_installed_kib(self._root / "usr"),
         )
         (self._root / "DEBIAN/control").write_text(control_text(fields))
-        _make_equal(self._root, made_at(self.manifest).timestamp())
-        tell("packing it")
+        _normalise(self._root, made_at(self.manifest).timestamp())
+        report("packing")
         return self._pack(fields), fields
 
     @property
@@ -85,11 +85,11 @@ class Packing:
         return self._root / place_of(self.manifest)
 
     def _lay_out(self, prefix: Path) -> None:
-        """Put everything where it will be, below a directory that stands for the root directory."""
+        """Copy all files into the package's root directory."""
         documents = self._root / "usr/share/doc" / package_name(self.manifest)
         for directory in (self._root / "DEBIAN", self._place, documents):
             directory.mkdir(parents=True)
-        # Links between files of several directories cannot be kept where these are on several disks.
+        # Hard links between directories cannot be kept if those are on different file systems.
         output_of(["cp", "--archive", "--no-preserve=links", f"{prefix}/.", str(self._place)])
         shutil.rmtree(self._place / _NAMES_ITS_PLACE, ignore_errors=True)
         (documents / "copyright").write_text(copyright_text((self._place / "bin/psql").read_bytes()))
@@ -97,63 +97,63 @@ class Packing:
         (documents / "changelog.gz").write_bytes(gzip.compress(text, mtime=0))
 
     def _depends(self, programs: Sequence[str]) -> str:
-        """Return the packages of all libraries that are needed. Raises: InstallationError."""
-        asking = self.work / "debian"
-        asking.mkdir()
-        (asking / "control").write_text(_ASKING)
+        """Return the packages of all required libraries. Raises: InstallationError."""
+        debian = self.work / "debian"
+        debian.mkdir()
+        (debian / "control").write_text(_CONTROL)
         argv = ["dpkg-shlibdeps", "-O", *(f"-e{one}" for one in programs)]
-        environment = clean_environment(DEB_HOST_ARCH=self._architecture)  # whose libraries it looks at
+        environment = clean_environment(DEB_HOST_ARCH=self._architecture)  # selects libraries to search
         try:
-            said = output_of(argv, cwd=self.work, environment=environment)
+            output = output_of(argv, cwd=self.work, environment=environment)
         except InstallationError as error:
             raise InstallationError(
-                "which packages the build needs could not be found out",
+                "could not determine the packages that the build needs",
                 detail=error.detail,
-                hint=f"install from packages of {self._architecture} the libraries that it was built with",
+                hint=f"install the libraries it was built with from packages for {self._architecture}",
             ) from error
-        return said.strip().removeprefix("shlibs:Depends=")
+        return output.strip().removeprefix("shlibs:Depends=")
 
     def _pack(self, fields: Mapping[str, str]) -> Path:
         made = self.work / f"{fields['Package']}_{fields['Version']}_{fields['Architecture']}.deb"
         environment = clean_environment(
             SOURCE_DATE_EPOCH=f"{made_at(self.manifest).timestamp():.0f}",
-            DPKG_DEB_THREADS_MAX="1",  # what xz makes depends on how many CPUs it has
+            DPKG_DEB_THREADS_MAX="1",  # xz's output depends on the number of threads
         )
-        # xz, because dpkg of Debian 11 does not read what others choose by themselves.
+        # xz, because dpkg of Debian 11 cannot read the default compression of other distributions.
         argv = ["dpkg-deb", "--root-owner-group", "-Zxz", "--build", str(self._root), str(made)]
         output_of(argv, environment=environment)
         return made
 
 
 def require_tools() -> None:
-    """Raise InstallationError naming the packages of those of Debian's tools that are missing."""
+    """Raise InstallationError naming the packages of missing Debian tools."""
     missing = [need for need in _TOOLS if not is_installed(need.name)]
     if missing:
         raise InstallationError(
-            "Debian packages cannot be made here yet",
+            "Debian packages cannot be made on this host yet",
             detail=f"missing: {', '.join(need.name for need in missing)}",
             hint=f"apt-get install {' '.join(need.package for need in missing)}",
         )
 
 
-def require_movable(said: str) -> None:
-    """Raise InstallationError if programs look for libraries at a fixed place. ``said``: by objdump -p."""
+def require_movable(objdump_output: str) -> None:
+    """Raise InstallationError for a program with an absolute RPATH, from the output of ``objdump -p``."""
     program = ""
-    for named, places in _SEARCHED.findall(said):
+    for named, places in _SEARCHED.findall(objdump_output):
         program = named or program
         fixed = [place for place in places.split(":") if place and not place.startswith("$ORIGIN")]
         if fixed:
             raise InstallationError(
-                "the build cannot be moved, and so not be packaged",
+                "the build cannot be packaged, because it cannot be moved",
                 detail=f"{Path(program).name} looks for its libraries in {fixed[0]}",
-                hint="build again: pgdyno builds now look for them beside their programs",
+                hint="build again: current builds find libraries relative to their programs",
             )
 
 
 def _elf_files(place: Path) -> Iterator[Path]:
-    """Yield programs and libraries, in order, but those with which tests of extensions are run.
+    """Yield programs and libraries, in order, except those that run extensions' tests.
 
-    These are told by the makefiles where libpq is; by themselves they would need the distribution's.
+    Makefiles give the latter the path of libpq; without it they would depend on the distribution's libpq.
     """
     for path in sorted(place.rglob("*")):
         if path.is_file() and not path.is_symlink() and _FOR_TESTS not in path.relative_to(place).parts:
@@ -163,16 +163,16 @@ def _elf_files(place: Path) -> Iterator[Path]:
 
 
 def _installed_kib(tree: Path) -> int:
-    """Return the installed size by Debian policy 5.6.20, equal on all disks."""
+    """Return the installed size by Debian policy 5.6.20, which does not depend on the file system."""
     paths = [path for path in tree.rglob("*") if not path.is_symlink()]
     return sum(-(-path.stat().st_size // 1024) if path.is_file() else 1 for path in paths)
 
 
-def _make_equal(root: Path, time_s: float) -> None:
-    """Make times and permissions independent of when and under which umask files were made."""
+def _normalise(root: Path, time_s: float) -> None:
+    """Make times and permissions independent of the files' creation time and umask."""
     for path in [root, *root.rglob("*")]:
         if not path.is_symlink():
-            # Libraries are loaded, not run: Debian policy 8.1.
+            # Libraries are not executable: Debian policy 8.1.
             is_run = path.is_dir() or (path.stat().st_mode & 0o100 and ".so" not in path.suffixes)
             path.chmod(_EXECUTABLE if is_run else _ORDINARY)
         os.utime(path, (time_s, time_s), follow_symlinks=False)

@@ -1,6 +1,6 @@
 """The manifest of a built server: a JSON file in its prefix.
 
-It is written before the prefix gets its name, so that a prefix with a manifest is complete.
+It is written before the prefix is renamed to its final name, so a prefix with a manifest is complete.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pgdyno.host.architecture import is_foreign
 
 SCHEMA_VERSION = 1
 FILE = "manifest.json"
-_RECIPE = AliasChoices("recipe", "profile")  # as it is called, and as it was in manifests up to November 2026
+_RECIPE = AliasChoices("recipe", "profile")  # its name, and that in manifests up to November 2026
 
 
 @dataclass(frozen=True)
 class Trained:
     """A workload that a build was trained on.
 
-    It is written as ``--train`` takes it, with the settings of its server; the name of a captured one ends in
-    a digest of its contents.
+    It has the syntax of ``--train``, with the settings of its server; the name of a captured one ends in a
+    digest of its contents.
     """
 
     workload: str  # sysbench-read-only:plan_cache_mode=force_generic_plan
@@ -41,14 +41,14 @@ class Rearranged:
     """BOLT's changes to a server's program; branches are those of its training."""
 
     bolt: str  # 19.1.7
-    functions: int  # that training has reached
-    taken_branches: int  # before
-    taken_branches_left: int
+    functions: int  # covered by training
+    taken_branches: int  # before rearranging
+    taken_branches_left: int  # after it
 
 
 @dataclass(frozen=True)
 class AppliedPatch:
-    """A patch of pgdyno's that has changed a build's sources. ``sha256``: of its diff."""
+    """A patch that pgdyno applied to a build's source. ``sha256``: of its diff."""
 
     name: str
     sha256: str
@@ -56,9 +56,9 @@ class AppliedPatch:
 
 @dataclass(frozen=True)
 class Patched:
-    """The patches of a build, by which it is another PostgreSQL than the release.
+    """The patches of a build, which make it differ from the release.
 
-    ``own``: names of its extensions and libraries, which were made from the same sources; others were not.
+    ``own``: names of its extensions and libraries, built from the same patched source, unlike all others.
     """
 
     patches: tuple[AppliedPatch, ...]
@@ -72,30 +72,31 @@ class Patched:
 
 @dataclass(frozen=True)
 class Optimised:
-    """Optimisations of a build beyond compiling with equal flags.
+    """Optimisations of a build beyond compiling with default flags.
 
-    ``source``, ``recipe``, ``target`` and ``training`` were planned; all else was found in the build.
+    ``source``, ``recipe``, ``target`` and ``training`` are from the plan; all other fields were read from the
+    finished build.
     """
 
     source: str
     recipe: Annotated[str, Field(validation_alias=_RECIPE)]
     target: str | None  # None: every CPU of the architecture
-    common_flags: tuple[str, ...]  # of every object file, from the log of what was installed
-    other_flags: tuple[tuple[str, int], ...]  # of so many of them
+    common_flags: tuple[str, ...]  # of every object file, from the installed program's build log
+    other_flags: tuple[tuple[str, int], ...]  # of some object files, with their number
     linking_flags: tuple[str, ...]  # of the server's program
     objects: int
     training: tuple[Trained, ...]
-    reached: str  # "4012 functions"; empty if the compiler had no counts
+    reached: str  # "4012 functions"; empty if the compiler used no profile
     text_bytes: int  # machine code of the server's program
     rearranged: Rearranged | None = None
-    instructions: tuple[str, ...] = ()  # sets that its CPU must know: AVX2; empty: not known, or just any
-    atomics: str = ""  # on Arm: LSE's atomic instructions in the server's program, where they are
+    instructions: tuple[str, ...] = ()  # sets that the CPU must support: AVX2; empty: unknown, or any CPU
+    atomics: str = ""  # on Arm: where the server's program has LSE's atomic instructions
     patched: Patched | None = None
 
 
 @dataclass(frozen=True)
 class Passed:
-    """Tests of PostgreSQL's own, all of which passed."""
+    """A suite of PostgreSQL's own tests, all of which passed."""
 
     suite: str  # regress
     tests: int
@@ -106,14 +107,14 @@ class Verified:
     """Checks that a build passed before it was installed."""
 
     suites: tuple[Passed, ...]
-    reference: str  # the plain build of the same source that it was compared with; empty: it is plain itself
-    answers: int  # lines of answers, equal to the reference's to the last bit
-    crashes: int  # under load, of either build, after which nothing was missing
+    reference: str  # the plain build of the same source it was compared with; empty: it is itself plain
+    answers: int  # result lines, bit-identical to the reference's
+    crashes: int  # under load, of both builds, without data loss
     seconds: float
     huge_text_bytes: int | None = (
-        None  # the least machine code that any process of it has on huge pages; None: not to be there
+        None  # machine code on huge pages, the minimum over its processes; None: not in the recipe
     )
-    is_emulated: bool = False  # by an emulator, on another machine than it is for
+    is_emulated: bool = False  # verified under an emulator, on a different machine
 
 
 @dataclass(frozen=True)
@@ -122,28 +123,28 @@ class Manifest:
 
     name: str  # source-17
     server_version: str  # 17.11
-    package: str  # postgresql-17; empty, like the next two, if it came from no archive
+    package: str  # postgresql-17; empty, like the next two, if it is not from an archive
     package_version: str  # the distribution's: 17.11-0+deb13u1
     suite: str  # the release's own name: trixie
     tarball: str  # empty if the source was a directory
     tarball_sha256: str
-    unpacked: str  # with which program, and what of the package
-    compiler: str  # the first line of what it says of itself
-    configure: tuple[str, ...]  # as configure was called, without the prefix
+    unpacked: str  # the program used, and the part of the package
+    compiler: str  # the first line of its version output
+    configure: tuple[str, ...]  # arguments of configure, without the prefix
     cflags: str  # as the built pg_config prints them
     extensions: tuple[str, ...]
-    notes: tuple[str, ...]  # what this build does without, and why
+    notes: tuple[str, ...]  # features that this build lacks, and why
     build_s: float  # configure to installation, wall time
     installed_at: str  # ISO 8601, UTC
     optimised: Optimised | None = None
     verified: Verified | None = None
-    machine: str = field(default_factory=platform.machine)  # not in older manifests, nor built for others
+    machine: str = field(default_factory=platform.machine)  # not in older manifests, all for this machine
 
     @property
     def flags(self) -> str:
         """The requested compiler flags."""
-        asked = [one.removeprefix("CFLAGS=") for one in self.configure if one.startswith("CFLAGS=")]
-        return " ".join(asked)
+        flags = [one.removeprefix("CFLAGS=") for one in self.configure if one.startswith("CFLAGS=")]
+        return " ".join(flags)
 
     @property
     def summary(self) -> str:
@@ -157,17 +158,17 @@ class Manifest:
 
     @property
     def training(self) -> str:
-        """The workloads of its training, in one line; empty: it was not trained."""
+        """The training workloads, in one line; empty: not trained."""
         return ", ".join(one.workload for one in self.optimised.training) if self.optimised else ""
 
     @property
     def patched(self) -> Patched | None:
-        """The patches to its source; None: it is PostgreSQL as it was released."""
+        """The patches to its source; None: it is unpatched."""
         return self.optimised.patched if self.optimised else None
 
     @property
     def origin(self) -> str:
-        """Where the source came from: an archive, or the tarball or directory that was named."""
+        """The origin of the source: a package's suite and version, or the named tarball or directory."""
         if self.package:
             return f"{self.suite} {self.package_version}"
         return self.tarball or (self.optimised.source if self.optimised else "")
@@ -179,12 +180,12 @@ class Manifest:
             return "not verified"
         tests = sum(suite.tests for suite in self.verified.suites)
         how = "verified, emulated" if self.verified.is_emulated else "verified"
-        said = f"{how}: {tests} tests of PostgreSQL's own, {self.verified.crashes} crashes"
+        text = f"{how}: {tests} of PostgreSQL's own tests, {self.verified.crashes} crashes"
         if self.verified.huge_text_bytes is not None:
-            said += f", {self.verified.huge_text_bytes >> 20} MB of machine code on huge pages"
+            text += f", {self.verified.huge_text_bytes >> 20} MB of machine code on huge pages"
         if not self.verified.reference:
-            return f"{said}; baseline for the verification of other builds"
-        return f"{said}, {self.verified.answers} answers and all data the same as {self.verified.reference}'s"
+            return f"{text}; baseline for the verification of other builds"
+        return f"{text}, {self.verified.answers} results and all data the same as {self.verified.reference}'s"
 
 
 def dump_manifest(manifest: Manifest) -> str:
@@ -195,7 +196,7 @@ def dump_manifest(manifest: Manifest) -> str:
 
 
 def parse_manifest(text: str) -> Manifest | Unknown:
-    """Return the manifest of a JSON text; members that are not known are ignored."""
+    """Return the manifest of a JSON text; unknown members are ignored."""
     try:
         document = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
     except (ValueError, RecursionError) as error:
@@ -211,7 +212,7 @@ def _finite(text: str) -> float:
 
 
 def _refuse_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def read_manifest(prefix: Path) -> Fact[Manifest]:

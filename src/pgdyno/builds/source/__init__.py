@@ -1,1 +1,1 @@
-"""Where sources come from."""
+"""Obtaining and checking sources."""

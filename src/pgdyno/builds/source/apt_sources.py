@@ -1,6 +1,6 @@
-"""The host's apt configuration, in both formats, and its possible sources of PostgreSQL.
+"""The host's apt sources, in both formats, and the suites among them that may have PostgreSQL's source.
 
-Source: sources.list(5). Only read here; ``private_apt.py`` writes a configuration of its own.
+They are only read; ``private_apt.py`` writes a private configuration. Source: sources.list(5).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _FIELD = re.compile(r"^([A-Za-z][A-Za-z0-9-]*)\s*:[ \t]*(.*)$")
 _OFF = frozenset({"no", "false", "without", "off", "disable", "0"})  # as apt reads a boolean
 
 _LATER_SUITES = {"debian": ("stable", "testing", "unstable", "oldstable"), "ubuntu": ("devel",)}
-"""Names that an archive keeps for releases other than the host's, in the order they are asked."""
-_PGDG = "-pgdg"  # how apt.postgresql.org ends its suites
+"""An archive's suite names for releases other than the host's, in the order of querying."""
+_PGDG = "-pgdg"  # suffix of apt.postgresql.org's suites
 
 
 @dataclass(frozen=True)
 class Repository:
-    """One suite of one archive. ``signed_by`` is the field's text; empty: the host's trusted keys."""
+    """One suite of one archive. ``signed_by``: the text of that field; empty: the host's trusted keys."""
 
     uri: str
     suite: str
@@ -38,7 +38,7 @@ class Repository:
 
 
 def host_repositories(etc: Path = Path("/etc/apt")) -> tuple[Repository, ...]:
-    """Return the binary and source repositories that the host's apt reads, in its order, without repeats."""
+    """Return the host's binary and source repositories in apt's order, without duplicates."""
     main = etc / "sources.list"
     files = [*([main] if main.is_file() else []), *sorted((etc / "sources.list.d").glob("*"))]
     parsers = {".list": parse_list, ".sources": parse_deb822}
@@ -52,11 +52,11 @@ def host_repositories(etc: Path = Path("/etc/apt")) -> tuple[Repository, ...]:
 
 
 def source_suites(repositories: Iterable[Repository]) -> tuple[Repository, ...]:
-    """Return the suites to look for PostgreSQL's sources in, the host's own first.
+    """Return the suites to search for PostgreSQL's source, the host's own first.
 
-    Those are the main releases of a Debian or Ubuntu archive and suites of apt.postgresql.org; after them
-    the archive's other releases, which the host need not be configured for.
-    Raises: InstallationError if the host's apt reads no such archive.
+    These are the main releases of a Debian or Ubuntu archive and suites of apt.postgresql.org, followed by
+    the archive's other releases, even if the host is not configured for them.
+    Raises: InstallationError if the host's apt uses no such archive.
     """
     listed = tuple(repositories)
     own = [(repository, family) for repository in listed if (family := _family(repository))]
@@ -64,8 +64,8 @@ def source_suites(repositories: Iterable[Repository]) -> tuple[Repository, ...]:
         places = sorted({repository.place for repository in listed})
         raise InstallationError(
             "the host's apt sources name no archive of Debian, Ubuntu or PostgreSQL",
-            detail=f"in /etc/apt are: {', '.join(places) or 'none'}",
-            hint="name a PostgreSQL of your own by its prefix instead: /opt/pg18@default",
+            detail=f"archives in /etc/apt: {', '.join(places) or 'none'}",
+            hint="name an installed PostgreSQL by its prefix instead: /opt/pg18@default",
         )
     first = {family: repository for repository, family in reversed(own)}
     later = [
@@ -80,7 +80,7 @@ def source_suites(repositories: Iterable[Repository]) -> tuple[Repository, ...]:
 
 
 def parse_list(text: str) -> Iterator[Repository]:
-    """Parse the one-line format; lines that are not in it are skipped, as apt's own error names them."""
+    """Parse the one-line format, skipping malformed lines: apt reports those itself."""
     for line in text.splitlines():
         found = _ONE_LINE.match(line.partition("#")[0].strip())
         if found is None:
@@ -95,7 +95,7 @@ def parse_list(text: str) -> Iterator[Repository]:
 
 
 def parse_deb822(text: str) -> Iterator[Repository]:
-    """Parse the stanzas of a ``.sources`` file; disabled ones are left out."""
+    """Parse the enabled stanzas of a ``.sources`` file."""
     for stanza in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")):
         fields = _fields(stanza)
         if fields.get("enabled", "yes").strip().lower() in _OFF:
@@ -129,22 +129,22 @@ def _fields(stanza: str) -> dict[str, str]:
 
 
 def _family(repository: Repository) -> str | None:
-    """Return which archive this is, as far as its address and suite tell; None for all others."""
+    """Return the archive's family, from its address and suite; None for all others."""
     if "main" not in repository.components:
         return None
     if repository.suite.endswith(_PGDG):
         return "pgdg"
     if "-" in repository.suite or "/" in repository.suite:
-        return None  # updates, security, backports: small, and their contents reach the release itself
-    # The stem, for mirror+file:/etc/apt/mirrors/debian.list of Debian's cloud images.
+        return None  # updates, security, backports: small, and merged into the release later
+    # The stem, because of mirror+file:/etc/apt/mirrors/debian.list in Debian's cloud images.
     try:
         path = urlsplit(repository.uri).path
     except ValueError:
-        return None  # no address: apt cannot read it either
+        return None  # not a URL: apt cannot read it either
     segments = {PurePosixPath(part).stem for part in path.split("/")}
     return next((family for family in _LATER_SUITES if family in segments), None)
 
 
 def without_credentials(uri: str) -> str:
-    """Return an address without its user and password."""
+    """Return an address without user and password."""
     return re.sub(r"(?<=//)[^/\s]*@", "", uri)

@@ -1,6 +1,6 @@
-"""The value of ``--extensions``: modules of contrib, and source trees of other extensions.
+"""The value of ``--extensions``: contrib modules, and source trees of other extensions.
 
-A tree is what PGXS builds: its Makefile asks pg_config where PostgreSQL is. What is built is always a copy.
+A tree must build with PGXS: its Makefile finds PostgreSQL by pg_config. Always a copy is built.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pgdyno.base.errors import RefusedError, UsageError
 from pgdyno.builds.source.source import NOT_SOURCE, checksum
 from pgdyno.host.files.source_tree import OpenTree, SourceTree
 
-ALL = "contrib"  # every module that a configuration can build
+ALL = "contrib"  # every contrib module that the configuration can build
 _MODULE = re.compile(r"[a-z][a-z0-9_-]*")
-_TREE = re.compile(r"[\w.+-]+")  # its name is a word of make's
+_TREE = re.compile(r"[\w.+-]+")  # a directory name that make does not split
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _COMPILED = frozenset({".o", ".so", ".a", ".bc", ".gcda", ".gcno"})
 _SHOWN = 3
@@ -26,7 +26,7 @@ _EXAMPLES = "--extensions pg_trgm, --extensions contrib, or --extensions ./pgvec
 
 @dataclass(frozen=True)
 class ExtensionTree:
-    """The sources of an extension. ``name``: its directory's."""
+    """The source tree of an extension. ``name``: its directory's name."""
 
     name: str
     path: Path
@@ -35,7 +35,7 @@ class ExtensionTree:
 
 @dataclass(frozen=True)
 class Extensions:
-    """Additional extensions of a build. ``modules``: contrib's; also ``ALL``."""
+    """Additional extensions of a build. ``modules``: contrib modules, or ``ALL``."""
 
     modules: tuple[str, ...] = ()
     trees: tuple[ExtensionTree, ...] = ()
@@ -47,9 +47,10 @@ class Extensions:
 
 
 def parse_extensions(asked: Sequence[str], open_tree: OpenTree) -> Extensions:
-    """Return the named extensions, each once; directories have a slash, or begin with a dot or tilde.
+    """Return the named extensions, each once.
 
-    Raises: UsageError for what is neither; RefusedError for a tree that was compiled in place.
+    The name of a directory contains a slash, or begins with a dot or tilde.
+    Raises: UsageError for a name of neither; RefusedError for a tree that was compiled in place.
     """
     modules: dict[str, None] = {}
     trees: dict[str, ExtensionTree] = {}
@@ -60,9 +61,9 @@ def parse_extensions(asked: Sequence[str], open_tree: OpenTree) -> Extensions:
         tree = _tree(text, open_tree)
         if trees.setdefault(tree.name, tree).path != tree.path:
             raise UsageError(
-                f'--extensions "{text}" has the name of another one',
-                detail=f"{trees[tree.name].path} is called {tree.name} too",
-                hint="an extension is called by its directory: rename one of them",
+                f'--extensions "{text}" has the same name as another extension',
+                detail=f"{trees[tree.name].path} is also named {tree.name}",
+                hint="an extension is named after its directory: rename one of them",
             )
     return Extensions(tuple(modules), tuple(trees.values()))
 
@@ -75,7 +76,7 @@ def require_modules(names: Sequence[str], source: Path, version: str) -> None:
         raise UsageError(
             f'PostgreSQL {version} has no contrib module "{wrong[0]}"',
             detail=f"it has {', '.join(there)}",
-            hint=f"a directory is named with a slash: --extensions ./{wrong[0]}",
+            hint=f"to name a directory, use a slash: --extensions ./{wrong[0]}",
         )
 
 
@@ -86,10 +87,10 @@ def _module(text: str) -> str:
 
 
 def _tree(text: str, open_tree: OpenTree) -> ExtensionTree:
-    path = Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 — links are left to who opens it
+    path = Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 — open_tree handles links
     if not path.is_dir():
         raise UsageError(
-            f'--extensions "{text}" is not a directory', detail=f"there is no {path}", hint=_EXAMPLES
+            f'--extensions "{text}" is not a directory', detail=f"{path} does not exist", hint=_EXAMPLES
         )
     with open_tree(path) as tree:
         _require_buildable(tree, path, text)
@@ -99,14 +100,14 @@ def _tree(text: str, open_tree: OpenTree) -> ExtensionTree:
 def _require_buildable(tree: SourceTree, path: Path, text: str) -> None:
     if not any(name in tree.names() for name in _MAKEFILES):
         raise UsageError(
-            f'--extensions "{text}" holds no Makefile',
-            detail="an extension is compiled by the Makefile in its directory, which includes PGXS",
+            f'--extensions "{text}" contains no Makefile',
+            detail="an extension is compiled by the Makefile in its directory, which must include PGXS",
             hint=_EXAMPLES,
         )
     if not _TREE.fullmatch(path.name):
         raise UsageError(
-            f'--extensions "{text}": make would not take "{path.name}" for one word',
-            hint="rename the directory: letters, digits, and _ . + -",
+            f'--extensions "{text}": make would split the name "{path.name}"',
+            hint="rename the directory, with only letters, digits, and _ . + -",
         )
     names = (file.name for file in tree.files(NOT_SOURCE))
     made = [name for name in names if PurePath(name).suffix in _COMPILED]
@@ -114,5 +115,5 @@ def _require_buildable(tree: SourceTree, path: Path, text: str) -> None:
         raise RefusedError(
             f'--extensions "{text}" was compiled in place',
             detail=f"found {', '.join(made[:_SHOWN])}: objects of another build would end up in this one",
-            hint="make clean there, or name a clean checkout: git worktree add ../clean",
+            hint="run make clean there, or name a clean checkout: git worktree add ../clean",
         )

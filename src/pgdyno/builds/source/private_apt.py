@@ -1,9 +1,9 @@
-"""A private apt: one suite, source packages only, in its own directory. The host's is only read.
+"""A private apt: one suite, source packages only, in its own directory. The host's apt is only read.
 
-It has its own sources, package lists, cache and state. What it takes from the host is the archive's address
-and keys, proxies and credentials. The host's hooks (``APT::Update::Post-Invoke`` and the like) are not run:
-some of them empty the host's own cache. That is why the configuration is given in ``APT_CONFIG`` and not
-with ``-o``: options come after the host's files have been read (apt.conf(5), "The APT configuration").
+It has its own sources, package lists, cache and state. It uses the host's archive addresses and keys, proxies
+and credentials. The host's hooks (``APT::Update::Post-Invoke`` and the like) are not run, because some of
+them empty the host's cache. Therefore the configuration is passed in ``APT_CONFIG`` and not with ``-o``:
+options are read after the host's files (apt.conf(5), "The APT configuration").
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from pgdyno.host.processes.running import capture, clean_environment, is_install
 _UPDATE_LIMIT_S = 300.0  # arbitrary; an index has about 12 MB
 _DOWNLOAD_LIMIT_S = 900.0  # arbitrary; a source package has about 25 MB
 _QUERY_LIMIT_S = 60.0
-_MAJORS = range(10, 40)  # that are asked for: before 10, a major version had two numbers
+_MAJORS = range(10, 40)  # to query; before 10, a major version had two numbers
 _SANDBOX_USER = "_apt"
 _MESSAGE_LINES = 4
-_TRY_AGAIN_HINT = "check the network and the archive; finished downloads are kept for the next try"
-_NEWER_KEYS_HINT = "apt-get install debian-archive-keyring brings the keys of newer releases"
-_NO_SUCH_SUITE = "does not have a Release file"  # in apt's error
+_TRY_AGAIN_HINT = "check the network and the archive; finished downloads are kept for the next attempt"
+_NEWER_KEYS_HINT = "apt-get install debian-archive-keyring installs the keys of newer releases"
+_NO_SUCH_SUITE = "does not have a Release file"  # part of apt's error message
 _TAKEN_OVER = re.compile(
     r"^Acquire::(?:https?|ftp|Check-Valid-Until|Check-Date|ForceIPv[46]|Proxy[A-Za-z-]*)\b.*$", re.MULTILINE
 )
-"""The host's settings of how an archive is reached."""
+"""The host's settings for access to archives."""
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
-"""Variables that apt obeys; they may hold a password, and nothing that builds needs them."""
+"""Variables that apt reads; they may contain a password, and builds do not need them."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.+-]+")
 _PACKAGE = re.compile(r"^Package: postgresql-(\d+)$", re.MULTILINE)
 _URI_LINE = re.compile(r"^'\S+' (?P<name>\S+) (?P<size>\d+) SHA256:(?P<sha256>[0-9a-f]{64})$", re.MULTILINE)
@@ -43,7 +43,7 @@ _URI_LINE = re.compile(r"^'\S+' (?P<name>\S+) (?P<size>\d+) SHA256:(?P<sha256>[0
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of a source package as the archive's signed index describes it."""
+    """A file of a source package, from the archive's signed index."""
 
     name: str
     size_bytes: int
@@ -52,7 +52,7 @@ class SourceFile:
 
 @dataclass
 class PrivateApt:
-    """The source packages of one suite. ``directory`` is kept: complete files are not fetched again."""
+    """The source packages of one suite. ``directory`` persists: complete files are not downloaded again."""
 
     repository: Repository
     directory: Path
@@ -61,25 +61,25 @@ class PrivateApt:
 
     @property
     def suite(self) -> str:
-        """The suite as requested; ``codename`` is the resolved name of "stable" and the like."""
+        """The suite as requested; ``codename`` resolves names such as "stable"."""
         return self.repository.suite
 
     def majors(self) -> tuple[int, ...]:
-        """Return the major versions of PostgreSQL whose sources the suite has, ascending.
+        """Return the major versions of PostgreSQL with a source package in the suite, ascending.
 
-        There are none if the archive has no such suite: "oldstable" is not everywhere.
-        Raises: InstallationError with apt's own words if the suite's index cannot be had.
+        Empty if the archive has no such suite: not every archive has "oldstable".
+        Raises: InstallationError with apt's messages if the suite's index is not available.
         """
         self._update()
         if self._is_absent:
             return ()
         names = [f"postgresql-{major}" for major in _MAJORS]
         done = self._run(["apt-cache", "showsrc", "--only-source", *names], _QUERY_LIMIT_S)
-        # It complains about every name that is not there, so its status says nothing.
+        # It reports an error for every unknown name, so its exit status has no meaning.
         return tuple(sorted({int(major) for major in _PACKAGE.findall(done.stdout)}))
 
     def codename(self) -> str:
-        """Return the release's own name, as its signed Release file says; "trixie" for "stable"."""
+        """Return the release's codename from its signed Release file: "trixie" for "stable"."""
         self._update()
         line = "$(CODENAME)"
         done = self._run(["apt-get", "indextargets", "--format", line, "Created-By: Sources"], _QUERY_LIMIT_S)
@@ -98,9 +98,9 @@ class PrivateApt:
         return tuple(found)
 
     def download(self, major: int, target: Path) -> None:
-        """Fetch a source package into ``target``; complete files are kept, partial ones continued.
+        """Download a source package into ``target``; complete files are kept, partial ones continued.
 
-        apt checks every file against the signed index. Raises: InstallationError with apt's own words.
+        apt checks every file against the signed index. Raises: InstallationError with apt's messages.
         """
         self._update()
         target.mkdir(parents=True, exist_ok=True)
@@ -120,10 +120,10 @@ class PrivateApt:
             raise InstallationError(
                 "apt-get is not installed",
                 detail="source packages come from the archives of Debian, Ubuntu and PostgreSQL",
-                hint="name a PostgreSQL of your own by its prefix instead: /opt/pg18@default",
+                hint="name an installed PostgreSQL by its prefix instead: /opt/pg18@default",
             )
         self._write_configuration()
-        # Without this error mode, an archive out of reach is a mere warning.
+        # Without this error mode, an unreachable archive is only a warning.
         done = self._run(["apt-get", "-o", "APT::Update::Error-Mode=any", "update"], _UPDATE_LIMIT_S)
         self._is_absent = _NO_SUCH_SUITE in done.stderr
         if done.returncode != 0 and not self._is_absent:
@@ -157,7 +157,7 @@ def open_suites(repositories: Sequence[Repository], directory: Path) -> tuple[Pr
 
 
 def sources_stanza(repository: Repository) -> str:
-    """Return the only entry of our sources: deb822, because a key may be written into it as a whole."""
+    """Return the only entry of the private sources, in deb822 format, which can contain a whole key."""
     signed_by = f"Signed-By: {repository.signed_by}\n" if repository.signed_by else ""
     return (
         f"Types: deb-src\nURIs: {repository.uri}\nSuites: {repository.suite}\n"
@@ -166,7 +166,7 @@ def sources_stanza(repository: Repository) -> str:
 
 
 def configuration(directory: Path, taken_over: Sequence[str]) -> str:
-    """Return our apt.conf. Trusted keys and credentials stay where the host has them, and are only read."""
+    """Return the private apt.conf. Trusted keys and credentials are read from the host's files."""
     ours = {
         "Dir::Etc::main": "/dev/null",
         "Dir::Etc::parts": "/dev/null",
@@ -190,24 +190,24 @@ def configuration(directory: Path, taken_over: Sequence[str]) -> str:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Write a file that may hold a proxy's or an archive's password."""
+    """Write a file that may contain the password of a proxy or an archive."""
     path.touch(mode=0o600)
     path.write_text(text)
 
 
 def _give_to_sandbox(directory: Path) -> None:
-    """Let apt download as its own unprivileged user, as it does where root's directory allows it."""
+    """Give a directory to apt's unprivileged user, which downloads if it can write there."""
     if os.geteuid() == 0 and _SANDBOX_USER in {entry.pw_name for entry in pwd.getpwall()}:
         shutil.chown(directory, _SANDBOX_USER)
 
 
 def _failure(message: str, done: subprocess.CompletedProcess[str]) -> InstallationError:
-    """Make an error of apt's own words, errors before warnings."""
+    """Return an error with apt's messages, errors before warnings."""
     lines = [line for line in done.stderr.splitlines() if line[:3] in {"E: ", "W: "}]
     is_key_missing = "NO_PUBKEY" in done.stderr
-    said = [line[3:] for line in sorted(dict.fromkeys(lines), key=lambda line: line[0])]
+    messages = [line[3:] for line in sorted(dict.fromkeys(lines), key=lambda line: line[0])]
     return InstallationError(
         message,
-        detail=without_credentials("\n         ".join(said[:_MESSAGE_LINES])) or "apt gave no reason",
+        detail=without_credentials("\n         ".join(messages[:_MESSAGE_LINES])) or "apt gave no reason",
         hint=_NEWER_KEYS_HINT if is_key_missing else _TRY_AGAIN_HINT,
     )

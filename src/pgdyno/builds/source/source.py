@@ -1,7 +1,6 @@
 """The value of ``--source``: a source tree, a tarball, or a source package of the distribution.
 
-A package becomes a tarball when it is fetched. What is built is always a copy: a tree of the user's is read,
-and never written to.
+A fetched package becomes a tarball. Always a copy is built: a user's tree is only read.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ _PACKAGE = re.compile(r"^debian:(\d+)$")
 _VERSION = re.compile(r"^PACKAGE_VERSION='(?P<version>(?P<major>\d+)[^']*)'$", re.MULTILINE)
 _NAME = "PACKAGE_NAME='PostgreSQL'"
 _CONFIGURED = ("GNUmakefile", "src/Makefile.global", "src/include/pg_config.h", "config.status")
-"""Files that configure makes: where they are, object files of some other build may be too."""
+"""Files made by configure: where they exist, object files of another build may exist too."""
 NOT_SOURCE = frozenset({".git", ".hg", ".svn"})
 _BY_AUTOCONF = (
-    "trees are configured by autoconf's configure, not by meson: releases have it, and so has PostgreSQL's "
-    "repository; git checkout configure brings it back"
+    "trees are configured by autoconf's configure, not by meson: releases and PostgreSQL's repository "
+    "have it; git checkout configure restores it"
 )
 _EXAMPLES = "--source debian:18, --source postgresql-18.6.tar.bz2, or --source ~/src/postgresql"
 
 
 @dataclass(frozen=True)
 class Package:
-    """A source package of the archives that this host's apt knows."""
+    """A source package from the archives of the host's apt sources."""
 
     major: int
 
 
 @dataclass(frozen=True)
 class Tarball:
-    """A release, as PostgreSQL publishes it."""
+    """A release tarball."""
 
     path: Path
 
@@ -52,7 +51,10 @@ class Tree:
 
 
 def parse_source(text: str, open_tree: OpenTree) -> Package | Tarball | Tree:
-    """Return the parsed ``--source``. Raises: UsageError if it is none of the three; RefusedError."""
+    """Return the parsed ``--source``.
+
+    Raises: UsageError if it is none of the three; RefusedError for a tree that was configured in place.
+    """
     if package := _PACKAGE.match(text):
         _require_supported(int(package[1]), text)
         return Package(int(package[1]))
@@ -65,13 +67,13 @@ def parse_source(text: str, open_tree: OpenTree) -> Package | Tarball | Tree:
         return Tarball(path)
     raise UsageError(
         f'--source "{text}" is neither a directory, nor a tarball, nor debian:MAJOR',
-        detail=f"there is no {path}",
+        detail=f"{path} does not exist",
         hint=_EXAMPLES,
     )
 
 
 def checksum(files: Iterable[TreeFile]) -> str:
-    """Return a checksum of all files with their names and whether they are programs, and of links."""
+    """Return a checksum over the names, kinds and contents of all files and links."""
     digest = hashlib.sha256()
     for file in files:
         if file.kind is not Kind.DIRECTORY:
@@ -82,9 +84,10 @@ def checksum(files: Iterable[TreeFile]) -> str:
 
 
 def copy_tree(source: SourceTree, target: Path) -> str:
-    """Copy a tree, without a version control's own files, and return the checksum of the copy.
+    """Copy a tree without version control files, and return the checksum of the copy.
 
-    Nobody else may write in the directory of ``target``. Raises: StorageError if it cannot be written.
+    No other account may have write access to the directory of ``target``. Raises: StorageError if it cannot
+    be written.
     """
     try:
         target.mkdir(parents=True)
@@ -94,19 +97,19 @@ def copy_tree(source: SourceTree, target: Path) -> str:
 
 
 def _copied(files: Iterable[TreeFile], target: Path) -> Iterator[TreeFile]:
-    """Yield files that are written as they are read."""
+    """Yield files that are written to ``target`` while their chunks are read."""
     for file in files:
         place = target / file.name
         try:
             if file.kind is Kind.DIRECTORY:
                 place.mkdir()
             elif file.kind is Kind.LINK:
-                goal = b"".join(file.chunks)
-                place.symlink_to(os.fsdecode(goal))
-                file = replace(file, chunks=iter((goal,)))  # noqa: PLW2901 — it was read
+                link_target = b"".join(file.chunks)
+                place.symlink_to(os.fsdecode(link_target))
+                file = replace(file, chunks=iter((link_target,)))  # noqa: PLW2901 — the chunks are consumed
             else:
                 place.touch(0o755 if file.kind is Kind.PROGRAM else 0o644)
-                file = replace(file, chunks=_written(file, place))  # noqa: PLW2901 — it is written when read
+                file = replace(file, chunks=_written(file, place))  # noqa: PLW2901 — written while read
         except OSError as error:
             raise _unwritten(place, error) from error
         yield file
@@ -117,7 +120,7 @@ def _written(file: TreeFile, place: Path) -> Iterator[bytes]:
         for chunk in file.chunks:
             try:
                 copy.write(chunk)
-                copy.flush()  # so that a full disk is no error of the source
+                copy.flush()  # so that a full disk raises here, not as an error of the source
             except OSError as error:
                 raise _unwritten(place, error) from error
             yield chunk
@@ -131,14 +134,14 @@ def _unwritten(place: Path, error: OSError) -> StorageError:
 def read_version(tree: SourceTree, path: Path) -> str:
     """Return the version of a tree: ``18.6``.
 
-    Raises: InstallationError if it is not PostgreSQL's; UsageError for a version that is too old.
+    Raises: InstallationError if it is not PostgreSQL's source; UsageError for an unsupported old version.
     """
     try:
         text = tree.text("configure")
     except FileNotFoundError as error:
         is_for_meson = tree.has("meson.build")
         raise InstallationError(
-            f"{path} has no configure" if is_for_meson else f"{path} holds no sources of PostgreSQL",
+            f"{path} has no configure" if is_for_meson else f"{path} does not contain PostgreSQL's source",
             detail=f"{path / 'configure'}: no such file or directory",
             hint=_BY_AUTOCONF if is_for_meson else f"for example {_EXAMPLES}",
         ) from error
@@ -146,14 +149,14 @@ def read_version(tree: SourceTree, path: Path) -> str:
 
 
 def version_of(configure: str, place: str) -> str:
-    """Return the version that a configure script is for.
+    """Return the version in a configure script.
 
-    Raises: InstallationError if it is not PostgreSQL's; UsageError for a version that is too old.
+    Raises: InstallationError if it is not PostgreSQL's; UsageError for an unsupported old version.
     """
     found = _VERSION.search(configure)
     if found is None or _NAME not in configure:
         raise InstallationError(
-            f"{place} holds no sources of PostgreSQL", detail="its configure is another's"
+            f"{place} does not contain PostgreSQL's source", detail="its configure is not PostgreSQL's"
         )
     _require_supported(int(found["major"]), place)
     return found["version"]
@@ -161,7 +164,7 @@ def version_of(configure: str, place: str) -> str:
 
 def major_of(version: str) -> int:
     """Return the major version: 18 of ``18.6`` and of ``18beta1``."""
-    return int(re.match(r"\d+", version)[0])  # type: ignore[index]  # read_version has seen the digits
+    return int(re.match(r"\d+", version)[0])  # type: ignore[index]  # read_version checked the digits
 
 
 def _require_clean(tree: SourceTree, path: Path, text: str) -> None:
@@ -171,7 +174,7 @@ def _require_clean(tree: SourceTree, path: Path, text: str) -> None:
         raise RefusedError(
             f'--source "{text}" was configured in place',
             detail=f"found {', '.join(made)}: objects of that build could end up in this one",
-            hint="make distclean there, or name a clean checkout: git worktree add ../clean",
+            hint="run make distclean there, or name a clean checkout: git worktree add ../clean",
         )
 
 

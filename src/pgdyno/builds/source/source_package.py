@@ -1,7 +1,7 @@
-"""Find PostgreSQL's source packages in a suite, and fetch one: the upstream tarball, checked.
+"""Find PostgreSQL's source packages in suites, and unpack one: the upstream tarball, checked.
 
 Every release of a distribution has one major version (Debian 12 has 15, Debian 13 has 17), so two majors
-usually come from two suites. The first suite that has a version gives it; suites are opened only as needed,
+usually come from two suites. The first suite with a version is used; suites are queried only as needed,
 because the index of each has about 12 MB.
 """
 
@@ -23,17 +23,17 @@ from pgdyno.builds.source.source import version_of
 from pgdyno.host.processes.running import capture
 
 UNPACKED = "tar, the upstream tarball alone, without the distribution's patches"
-"""One of Debian's patches (50-per-version-dirs) sends libraries to /usr/lib/postgresql whatever the prefix:
-what is measured is PostgreSQL as it was released, the same way for every version."""
+"""One of Debian's patches (50-per-version-dirs) installs libraries into /usr/lib/postgresql whatever the
+prefix. Without patches, every version is measured as released."""
 
 _TARBALL = re.compile(r"^postgresql-\d+_(?P<version>[^_]+)\.orig\.tar\.(?:gz|bz2|xz|zst)$")
 _DESCRIPTION = re.compile(r"^postgresql-\d+_(?P<version>[^_]+)\.dsc$")
 _UNPACK_LIMIT_S = 300.0  # arbitrary; it takes about 5 s
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a FIFO keeps nobody waiting
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: a FIFO does not block
 
 
 class SourceSuite(Protocol):
-    """Queries to a suite; ``private_apt.py`` answers them."""
+    """Queries to a suite; ``private_apt.py`` implements them."""
 
     @property
     def suite(self) -> str:
@@ -41,11 +41,11 @@ class SourceSuite(Protocol):
         ...
 
     def majors(self) -> tuple[int, ...]:
-        """Return the major versions it has. Raises: InstallationError if that cannot be found out."""
+        """Return the suite's major versions. Raises: InstallationError if its index is not available."""
         ...
 
     def codename(self) -> str:
-        """Return the release's own name."""
+        """Return the release's codename."""
         ...
 
     def files(self, major: int) -> tuple[SourceFile, ...]:
@@ -53,7 +53,7 @@ class SourceSuite(Protocol):
         ...
 
     def download(self, major: int, target: Path) -> None:
-        """Fetch a source package."""
+        """Download a source package."""
         ...
 
 
@@ -63,22 +63,22 @@ class SourcePackage:
 
     name: str
     version: str  # the distribution's: 17.11-0+deb13u1
-    suite: str  # the release's own name: trixie
+    suite: str  # the release's codename: trixie
     tarball: SourceFile
 
     @property
     def upstream_version(self) -> str:
         """The upstream version: ``17.11``; 18rc1 for the distribution's 18~rc1."""
         found = _TARBALL.match(self.tarball.name)
-        assert found is not None  # noqa: S101 — describe_package has chosen it by this name
+        assert found is not None  # noqa: S101 — describe_package chose it by this name
         return found["version"].replace("~", "")
 
 
 def choose_suites(majors: Sequence[int], suites: Sequence[SourceSuite]) -> dict[int, SourceSuite]:
     """Return for each major the first suite that has it, in the order of ``majors``.
 
-    Raises: InstallationError naming what every suite has, or why it could not be asked. An archive whose
-    first suite cannot be asked is not asked further: each time would wait for the network again.
+    Raises: InstallationError with the versions of every suite, or why a suite could not be queried. If the
+    first suite cannot be queried, the others are not tried: each would wait for the network again.
     """
     chosen: dict[int, SourceSuite] = {}
     answers: list[str] = []
@@ -101,7 +101,7 @@ def choose_suites(majors: Sequence[int], suites: Sequence[SourceSuite]) -> dict[
         raise InstallationError(
             f"the archive has no source package {names}",
             detail="\n         ".join(answers),
-            hint="ask for a version that is there, or name one of your own by its prefix: /opt/pg16@default",
+            hint="choose a version that exists, or name an installed one by its prefix: /opt/pg16@default",
         )
     return {major: chosen[major] for major in majors}
 
@@ -113,17 +113,17 @@ def describe_package(suite: SourceSuite, major: int) -> SourcePackage:
     versions = [found["version"] for file in files if (found := _DESCRIPTION.match(file.name))]
     if len(tarballs) != 1 or len(versions) != 1:
         raise InstallationError(
-            f'the source package postgresql-{major} of suite "{suite.suite}" is not built as expected',
-            detail=f"its files are: {', '.join(file.name for file in files)}",
+            f'the source package postgresql-{major} of suite "{suite.suite}" has an unexpected structure',
+            detail=f"its files: {', '.join(file.name for file in files)}",
         )
     return SourcePackage(f"postgresql-{major}", versions[0], suite.codename(), tarballs[0])
 
 
 def unpack(package: SourcePackage, downloads: Path, tree: Path) -> None:
-    """Unpack the upstream tarball into ``tree``, which is made, after checking it once more.
+    """Check the upstream tarball again, create ``tree`` and unpack the tarball into it.
 
-    It is read once: the directory belongs to apt's user, who could exchange the file after the check.
-    Raises: InstallationError for a tarball that is not the index's, or tar's own words.
+    The file is read only once: apt's user owns the directory, and could replace the file after the check.
+    Raises: InstallationError for a tarball that differs from the index, or with tar's messages.
     """
     tarball = downloads / package.tarball.name
     content = _read(tarball, package.tarball.size_bytes)
@@ -132,7 +132,7 @@ def unpack(package: SourcePackage, downloads: Path, tree: Path) -> None:
         raise InstallationError(
             f"{tarball} differs from the archive's index",
             detail=f"sha256 {digest}, expected {package.tarball.sha256}",
-            hint="remove it, and try again",
+            hint="remove it and try again",
         )
     with tempfile.TemporaryDirectory() as private:
         checked = Path(private) / tarball.name
@@ -141,7 +141,7 @@ def unpack(package: SourcePackage, downloads: Path, tree: Path) -> None:
 
 
 def _read(tarball: Path, size_bytes: int) -> bytes:
-    """Return a file, with one byte more than it should have if it is larger."""
+    """Return a file's contents, at most one byte more than ``size_bytes``."""
     try:
         with open(tarball, "rb", opener=lambda path, _: os.open(path, _READ)) as file:
             return file.read(size_bytes + 1)
@@ -150,32 +150,32 @@ def _read(tarball: Path, size_bytes: int) -> bytes:
 
 
 def unpack_tarball(tarball: Path, tree: Path) -> None:
-    """Unpack a tarball, whose one directory becomes ``tree``. Raises: InstallationError with tar's words."""
+    """Unpack a tarball's only directory as ``tree``. Raises: InstallationError with tar's messages."""
     tree.mkdir(parents=True)
-    # Root's tar keeps owners and permissions by default: a tarball could bring programs that run as root.
+    # Root's tar keeps owners and permissions by default: a tarball could contain setuid programs.
     kept = ["--no-same-owner", "--no-same-permissions"]
     argv = ["tar", "--extract", *kept, "--strip-components=1", f"--file={tarball}"]
     done = capture([*argv, f"--directory={tree}"], limit_s=_UNPACK_LIMIT_S)
     if done.returncode != 0:
-        raise InstallationError(f"could not unpack {tarball}", detail=_said(done))
+        raise InstallationError(f"could not unpack {tarball}", detail=_errors(done))
 
 
 def version_in_tarball(tarball: Path, called: Path) -> str:
-    """Return the version in a tarball of PostgreSQL, which errors call by another name.
+    """Return the version in a tarball of PostgreSQL. ``called``: its path for error messages.
 
-    Raises: InstallationError if it is none; UsageError.
+    Raises: InstallationError for any other file; UsageError for an unsupported old version.
     """
     argv = ["tar", "--extract", "--to-stdout", "--wildcards", "--no-wildcards-match-slash"]
     done = capture([*argv, f"--file={tarball}", "*/configure"], limit_s=_UNPACK_LIMIT_S)
     if done.returncode != 0:
         raise InstallationError(
-            f"{called} holds no sources of PostgreSQL, or is damaged",
-            detail=_said(done),
-            hint="https://www.postgresql.org/ftp/source/ has releases, with their checksums",
+            f"{called} does not contain PostgreSQL's source, or is damaged",
+            detail=_errors(done),
+            hint="https://www.postgresql.org/ftp/source/ has releases with checksums",
         )
     return version_of(done.stdout, str(called))
 
 
-def _said(done: subprocess.CompletedProcess[str]) -> str | None:
-    """Return the output of tar and its decompressor, without blank lines."""
+def _errors(done: subprocess.CompletedProcess[str]) -> str | None:
+    """Return the messages of tar and its decompressor, without blank lines; None: there are none."""
     return "\n         ".join(line.strip() for line in done.stderr.splitlines() if line.strip()) or None

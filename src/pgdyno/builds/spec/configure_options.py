@@ -1,7 +1,7 @@
 """Options of configure: the same libraries and flags for every version, for comparability.
 
-An option that only newer versions have (``--with-liburing``) is the one exception; it is noted. Nothing here
-reaches outside: what the host has is found out in ``builds/needs/prerequisites.py``.
+The only exception is ``--with-liburing``, which only newer versions have; the notes mention it. Nothing here
+examines the host: ``builds/needs/prerequisites.py`` does.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from pgdyno.builds.spec.features import Features
 from pgdyno.builds.spec.foreign import Foreign
 
 DEFAULT_CFLAGS = "-O2 -fno-omit-frame-pointer"
-"""The flags of the published Insert Benchmark studies, whose builds are named ``o2nofp``."""
-OLDEST_MAJOR = 14  # the oldest version that pgdyno knows the settings of
+"""The flags of the ``o2nofp`` builds in the published Insert Benchmark studies."""
+OLDEST_MAJOR = 14  # the oldest version with settings known to pgdyno
 _EXTENSIONS = ("pg_stat_statements", "pg_prewarm", "btree_gin", "pgstattuple", "amcheck")
-_SAFE_FLAGS = re.compile(r"[\w+=,./:@%\- ]*")  # make hands them to a shell
+_SAFE_FLAGS = re.compile(r"[\w+=,./:@%\- ]*")  # make passes them to a shell
 
 
 @dataclass(frozen=True)
 class Library:
-    """A library that PostgreSQL can be built with; ``since`` is the first version that has the option."""
+    """A library that PostgreSQL can be built with; ``since`` is the first version with the option."""
 
     name: str
     header: str
-    linked: str  # by this name: -lssl
+    linked: str  # argument of the linker's -l: ssl
     package: str
     option: str
-    opposite: str = ""  # what switches it off where it is on by default
+    opposite: str = ""  # the option that disables it, if it is enabled by default
     since: int = OLDEST_MAJOR
 
 
 LIBURING = Library("liburing", "liburing.h", "uring", "liburing-dev", "--with-liburing", since=18)
-STRICT = "--enable-option-checking=fatal"  # configure merely warns of an option that it does not know
+STRICT = "--enable-option-checking=fatal"  # by default configure only warns about unknown options
 SSL = Library("OpenSSL", "openssl/ssl.h", "ssl", "libssl-dev", "--with-ssl=openssl")
 LIBRARIES = (
     Library(
@@ -52,7 +52,7 @@ LIBRARIES = (
     Library("lz4", "lz4.h", "lz4", "liblz4-dev", "--with-lz4"),
     Library("zstd", "zstd.h", "zstd", "libzstd-dev", "--with-zstd", since=15),
 )
-"""Used where they can be compiled and linked with, and every version asked for has the option."""
+"""Used if the host can compile and link with them, and every requested version has the option."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class ConfigureOptions:
     cflags: str
     libraries: tuple[Library, ...]
     wants_liburing: bool
-    left_out: tuple[str, ...]  # sentences
-    features: tuple[str, ...] | None = None  # another installation's; None: what the libraries make possible
+    left_out: tuple[str, ...]  # sentences on features that are left out
+    features: tuple[str, ...] | None = None  # another installation's; None: by ``libraries``
 
     def arguments(self, major: int) -> tuple[str, ...]:
         """Return configure's arguments for a version, without the prefix."""
@@ -78,23 +78,23 @@ class ConfigureOptions:
         return tuple(filter(None, chosen))
 
     def arguments_for(self, major: int, prefix: Path) -> tuple[str, ...]:
-        """Return all of configure's arguments."""
+        """Return configure's arguments for a version, with the prefix."""
         return (f"--prefix={prefix}", *self.arguments(major))
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """The contrib modules that are installed; pgcrypto cannot be built without OpenSSL."""
+        """The installed contrib modules; pgcrypto requires OpenSSL."""
         return (*_EXTENSIONS, "pgcrypto") if SSL in self.libraries else _EXTENSIONS
 
     @property
     def directories(self) -> tuple[str, ...]:
-        """The directories of a tree that are built: PostgreSQL itself, then the contrib modules."""
+        """The directories of a tree to build: PostgreSQL itself, then the contrib modules."""
         return (".", *(f"contrib/{name}" for name in self.extensions))
 
     def notes(self, major: int) -> tuple[str, ...]:
         """Return sentences on features that this build lacks."""
         if self.wants_liburing and major < LIBURING.since:
-            return (*self.left_out, f"without liburing: PostgreSQL has it from version {LIBURING.since} on")
+            return (*self.left_out, f"without liburing: supported since PostgreSQL {LIBURING.since}")
         return self.left_out
 
 
@@ -107,17 +107,17 @@ def plan_options(
     wants_liburing: bool | None,
     foreign: Foreign | None = None,
 ) -> ConfigureOptions:
-    """Return the options for all ``majors``, given which headers the host has.
+    """Return the options for all ``majors``, given the headers of the host.
 
-    ``wants_liburing`` None: where the host and a version have it, like every other library.
-    ``foreign``: the machine that it is for, if it is another one than this.
-    Raises: UsageError if liburing is asked for and no version can have it, or for flags that would not
-    reach the compiler as they are written.
+    ``wants_liburing`` None: use it where the host and a version support it, like every other library.
+    ``foreign``: the target machine; None: this one.
+    Raises: UsageError if liburing is requested and no version supports it, or for flags with characters that
+    make would interpret.
     """
     if not _SAFE_FLAGS.fullmatch(cflags):
         raise UsageError(
             f'--cflags "{cflags}" has characters that make would interpret',
-            detail="letters, digits, spaces and + = , . / : @ % _ - are passed on as they are",
+            detail="only letters, digits, spaces and + = , . / : @ % _ - are passed unchanged",
         )
     if wants_liburing and max(majors) < LIBURING.since:
         raise UsageError(
@@ -134,7 +134,7 @@ def plan_options(
 
 
 def options_like(features: Features, compiler: str) -> ConfigureOptions:
-    """Return how a build is made that has another installation's features, no fewer and no more."""
+    """Return the options for a build with exactly the inherited features of another installation."""
     used = tuple(one for one in LIBRARIES if one.option in features.options)
     return ConfigureOptions(
         compiler,
@@ -147,7 +147,7 @@ def options_like(features: Features, compiler: str) -> ConfigureOptions:
 
 
 def parse_majors(text: str) -> tuple[int, ...]:
-    """Parse ``17,18``. Raises: UsageError for anything but major versions that pgdyno knows."""
+    """Parse ``17,18``. Raises: UsageError for anything but supported major versions."""
     parts = [part.strip() for part in text.split(",")]
     wrong = [part for part in parts if not re.fullmatch(r"[1-9][0-9]", part) or int(part) < OLDEST_MAJOR]
     if wrong:
@@ -163,4 +163,4 @@ def _why_without(library: Library, headers: Collection[str], foreign: Foreign | 
     if library.header not in headers:
         package = library.package if foreign is None else foreign.package(library.package)
         return f"without {library.name}: {package} is not installed"
-    return f"without {library.name}: not every requested version can have it"
+    return f"without {library.name}: not every requested version supports it"

@@ -1,8 +1,8 @@
 """Other machines that this host can build for: compilers, libraries, and ways to run programs.
 
-Compilers of this host make the programs, with libraries of Debian's packages for the other architecture; the
-kernel hands the programs to an emulator (binfmt_misc). So everything runs as if it were this host's: what
-configure tries, trained servers, PostgreSQL's own tests. How fast it is says nothing of the other machine.
+Cross-compilers make the programs, with libraries from Debian's packages for the foreign architecture; the
+kernel runs the programs with an emulator (binfmt_misc). So configure's checks, trained servers and
+PostgreSQL's own tests run as if for this host. Their speed is not that of the foreign machine.
 
 Source: Debian, "Multiarch/HOWTO", "QemuUserEmulation"; Linux, Documentation/admin-guide/binfmt-misc.rst.
 """
@@ -21,15 +21,15 @@ from pgdyno.host.processes.running import capture, clean_environment
 from pgdyno.model.plans.recipe import HUGE_TEXT, NATIVE, WITHOUT_BOLT, Recipe
 
 EMULATOR = "qemu-user-static"  # the package that registers emulators with the kernel
-NO_BOLT = "its library for counting branches is for programs of this machine"
-_NO_HUGE_TEXT = "an emulator runs translated code: addresses of the program's code say nothing"
+NO_BOLT = "its instrumentation runtime supports only programs for this machine"
+_NO_HUGE_TEXT = "an emulator runs translated code, so the addresses of the program's code have no meaning"
 _LIMIT_S = 60.0  # arbitrary: the emulator takes a tenth of a second
 _PROGRAM = "#include <stdlib.h>\nint main(void) { return EXIT_SUCCESS; }\n"
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A machine. ``triplet`` is part of its compilers' names; ``architecture`` is Debian's name."""
+    """A foreign machine. ``triplet``: part of its compilers' names; ``architecture``: Debian's name."""
 
     machine: str
     triplet: str
@@ -39,7 +39,7 @@ class Foreign:
     def options(self) -> tuple[str, ...]:
         """Additional options of configure.
 
-        Of two machines it is told one only, so that it tries whether programs run, and finds that they do.
+        Without --build, configure tries to run programs, and the emulator lets them run.
         """
         places = (f"/usr/lib/{self.triplet}/pkgconfig", "/usr/share/pkgconfig")
         return (f"--host={self.triplet}", f"PKG_CONFIG_LIBDIR={':'.join(places)}")
@@ -49,7 +49,7 @@ class Foreign:
         return f"{name}:{self.architecture}"
 
     def installing(self, packages: str) -> str:
-        """Return how packages are installed of which some are for this machine."""
+        """Return the command that installs packages, some of them for this machine."""
         first = f"dpkg --add-architecture {self.architecture} && apt-get update"
         return f"{first} && apt-get install {packages}"
 
@@ -57,15 +57,15 @@ class Foreign:
 _KNOWN = {"aarch64": Foreign("aarch64", "aarch64-linux-gnu", "arm64")}
 
 
-def parse_machine(asked: str | None) -> Foreign | None:
-    """Return the requested machine; None: this host. Raises: UsageError for an unknown one."""
+def parse_machine(name: str | None) -> Foreign | None:
+    """Return the requested machine; None: this host. Raises: UsageError for an unsupported one."""
     here = platform.machine()
-    if asked is None or asked == here:
+    if name is None or name == here:
         return None
-    if asked not in _KNOWN:
+    if name not in _KNOWN:
         known = ", ".join(dict.fromkeys([here, *_KNOWN]))
-        raise UsageError(f'--machine "{asked}": pgdyno does not build for it', hint=f"it builds for {known}")
-    return _KNOWN[asked]
+        raise UsageError(f'--machine "{name}" is not supported', hint=f"pgdyno builds for {known}")
+    return _KNOWN[name]
 
 
 def require_possible(foreign: Foreign, recipe: Recipe, target: str | None) -> None:
@@ -73,21 +73,21 @@ def require_possible(foreign: Foreign, recipe: Recipe, target: str | None) -> No
     for part, why in (("bolt", NO_BOLT), (HUGE_TEXT, _NO_HUGE_TEXT)):
         if part in recipe.parts:
             raise UsageError(
-                f'--recipe "{recipe.name}" cannot be had for --machine {foreign.machine}',
-                detail=f"without {part}: {why}",
-                hint=f"leave {part} out: --recipe {WITHOUT_BOLT} has neither",
+                f'--recipe "{recipe.name}" is not possible for --machine {foreign.machine}',
+                detail=f"{part} is not possible: {why}",
+                hint=f"omit {part}, or use --recipe {WITHOUT_BOLT}",
             )
     if NATIVE in (*recipe.parts, target):
         raise UsageError(
-            f"{NATIVE} is this CPU, and --machine {foreign.machine} is another one",
-            hint=f"leave {NATIVE} out, or name the CPU: --portable neoverse-n1",
+            f"{NATIVE} means this CPU, but --machine {foreign.machine} is a different architecture",
+            hint=f"omit {NATIVE}, or name the CPU: --portable neoverse-n1",
         )
 
 
 def require_runs(foreign: Foreign, cc: str, options: Sequence[str], directory: Path) -> None:
-    """Compile and run a test program for a machine, as the build will be run.
+    """Compile and run a test program for a machine, in the same way as the build.
 
-    Raises: InstallationError naming the packages that are missing.
+    Raises: InstallationError naming the missing packages.
     """
     with tempfile.TemporaryDirectory(dir=directory, prefix="runs-") as place:
         program = Path(place) / "program"
@@ -96,20 +96,20 @@ def require_runs(foreign: Foreign, cc: str, options: Sequence[str], directory: P
         if made.returncode != 0:
             raise _error(
                 foreign,
-                f'"{cc}" makes no programs for it: {_first_line(made.stderr)}',
+                f'"{cc}" cannot compile for it: {_first_line(made.stderr)}',
                 f"gcc-{foreign.triplet} {foreign.package('libc6-dev')}",
             )
         failure = _failure(program)
     if failure:
         raise _error(
             foreign,
-            f"a program for it does not run here: {failure}",
+            f"a program for it does not run on this host: {failure}",
             f"{EMULATOR} {foreign.package('libc6')}",
         )
 
 
 def _failure(program: Path) -> str:
-    """Return why a program does not run, in the words of the kernel or of the emulator; empty: it runs."""
+    """Return why a program does not run, by the kernel or the emulator; empty: it runs."""
     try:
         done = subprocess.run(
             [str(program)],
@@ -123,17 +123,17 @@ def _failure(program: Path) -> str:
     except OSError as error:
         return error.strerror or str(error)
     except subprocess.TimeoutExpired:
-        return f"it does not end within {_LIMIT_S:g} s"
+        return f"it did not exit within {_LIMIT_S:g} s"
     return "" if done.returncode == 0 else _first_line(done.stderr) or f"status {done.returncode}"
 
 
-def _first_line(said: str) -> str:
-    return (said.splitlines() or ["no reason given"])[0]
+def _first_line(output: str) -> str:
+    return (output.splitlines() or ["no reason given"])[0]
 
 
 def _error(foreign: Foreign, detail: str, packages: str) -> InstallationError:
     return InstallationError(
-        f"PostgreSQL cannot be built for {foreign.machine} here yet",
+        f"PostgreSQL cannot be built for {foreign.machine} on this host yet",
         detail=detail,
         hint=foreign.installing(packages),
     )

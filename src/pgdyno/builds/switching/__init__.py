@@ -1,1 +1,1 @@
-"""Whether other programs can run a server, and switching it to them."""
+"""Check whether other programs can run a server, and switch the server to them."""

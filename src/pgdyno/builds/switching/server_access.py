@@ -1,4 +1,4 @@
-"""Access to a server whose settings are changed, and the place of its receipts."""
+"""Access to a server for changes, and the directory of its journal."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from pgdyno.postgres.process.local_machine import workspace
 def server_access(
     dsn: str | None, restart_command: str | None = None, data_directory: Path | None = None
 ) -> ServerAccess:
-    """Return how a server is reached and where receipts for its changes go.
+    """Return the access to a server and to the journal for its changes.
 
-    Without a DSN, a data directory's own server is connected to, if it runs.
-    Raises: UsageError if the restart command cannot be split into words, or the DSN not be understood.
+    Without a DSN, connections go to the server that runs in the data directory.
+    Raises: UsageError if the restart command cannot be split into words, or the DSN is invalid.
     """
 
     def open_connection() -> Connection:

@@ -1,12 +1,13 @@
 """``pgdyno switch``: run a server's data with other programs, with a receipt to revert.
 
-Order: the server is asked what it needs → a scratch server of the other programs, set as the real one is,
-shows that they have it → receipt → what chooses the programs is changed → restart → the server says what
-runs it. If it does not come up, or anything else runs it, the former programs run it again before the end.
+Order: query the server's requirements → check them on a scratch server of the other programs, with the real
+server's settings → write a receipt → change the file or link that selects the programs → restart → check by
+the server which programs run it. If the server does not start, or runs other programs than expected, the
+former programs are restored and started.
 
-The file or link that chooses a server's programs is proven to be the server's own. The server itself names
-its configuration, and root follows: another user's server could name the files of a
-cluster that is not its own.
+The file or link that selects a server's programs must be proven to be the server's own. Its configuration's
+path is reported by the server, and root uses it: another user's server could report the files of a cluster
+that is not its own.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.process.registry import NEWEST, find_installation
 from pgdyno.postgres.server import Server
 
-_UPDATES = "updates of the former programs do not reach it: build and switch again after each release"
-_DEBIANS = Path("/usr/lib/postgresql")  # where pg_ctlcluster looks for programs: PgCommon.pm
+_UPDATES = "updates of the former programs no longer affect it: build and switch again after each release"
+_DEBIANS = Path("/usr/lib/postgresql")  # pg_ctlcluster's directory of programs: PgCommon.pm
 _UNQUOTED = re.compile(r"[^\s'\"\\]+")
 
 
 @dataclass(frozen=True)
 class SwitchRequest:
-    """``to``: a server's name or a prefix. ``link``: the link it starts through; None: pg_ctl.conf.
+    """``to``: a server's name or a prefix. ``link``: the link it is started through; None: pg_ctl.conf.
 
-    ``accepts_patches``: whether ``to`` may be a build from sources that pgdyno has patched.
+    ``accepts_patches``: whether ``to`` may be a build with pgdyno's patches.
     """
 
     to: str
@@ -62,19 +63,19 @@ class SwitchRequest:
 def switch(access: ServerAccess, request: SwitchRequest, progress: Progress) -> ApplyResult:
     """Switch a running server to other programs; with a dry run, only check and describe.
 
-    Raises: UsageError; RefusedError if they cannot run it as it is; whatever apply raises.
+    Raises: UsageError; RefusedError if they cannot run the server as it is; the errors of apply.
     """
     target = find_installation(request.to, workspace())
     patches = _require_trusted(request, target)
     with reading_session(access.look) as session:
         check_unfinished(
             read_journal(access.journal_directory), session.target, access.revert_command
-        )  # before what it has left is looked at
-        progress.step(f"trying on a scratch server whether {target.title} can run it")
-        assert access.programs_check is not None  # noqa: S101 — server_access has made it
+        )  # first, because an unfinished apply leaves an unreliable state
+        progress.step(f"checking on a scratch server whether {target.title} can run it")
+        assert access.programs_check is not None  # noqa: S101 — server_access sets it
         files = access.files(session)
         notes = access.programs_check(session, files, target.bin_directory)
-        assert files is not None  # noqa: S101 — the check has refused a server without
+        assert files is not None  # noqa: S101 — the check refuses None
         server = access.inspect(session.connection)
         change = _change(request, server, target, files, running_programs(session.connect))
         planned_on = describe(session.connection)
@@ -85,15 +86,16 @@ def switch(access: ServerAccess, request: SwitchRequest, progress: Progress) -> 
         planned_on=planned_on,
     )
     if apply_request.plan.lines and not request.is_dry_run:
-        progress.step("changing its programs, and restarting it")
+        progress.step("changing its programs and restarting it")
     result = (preview_apply if request.is_dry_run else apply_plan)(access, apply_request)
     return replace(result, notes=(*result.notes, *patches, *notes, _UPDATES))
 
 
 def _require_trusted(request: SwitchRequest, target: Installation) -> tuple[str, ...]:
-    """Refuse a build that has failed, one without hardening unless that very one is named, and patches.
+    """Return a sentence on accepted patches, if any.
 
-    Return a sentence on patches that are accepted.
+    Refuse a failed build, patches that are not accepted, and an unhardened or emulated build that is not
+    explicitly named.
     """
     manifest = read_manifest(target.bin_directory.parent).value
     if not isinstance(manifest, Manifest) or manifest.optimised is None:
@@ -101,28 +103,28 @@ def _require_trusted(request: SwitchRequest, target: Installation) -> tuple[str,
     if manifest.verified is None:
         raise RefusedError(
             f"{manifest.name} is not verified",
-            detail="it failed when it was last tried",
-            hint=f"pgdyno build verify {manifest.name} tries it again",
+            detail="its last verification failed",
+            hint=f"pgdyno build verify {manifest.name} verifies it again",
         )
     if request.to == NEWEST and manifest.verified.is_emulated:
         raise RefusedError(
-            f"the newest build, {manifest.name}, was verified under an emulator alone",
+            f"the newest build, {manifest.name}, was only verified under an emulator",
             detail="it was never tested on a real CPU of its kind",
-            hint=f"--to {manifest.name} takes it nevertheless; pgdyno build list shows the others",
+            hint=f"--to {manifest.name} selects it anyway; pgdyno build list shows other builds",
         )
     if request.to == NEWEST and UNHARDENED in manifest.optimised.recipe.split("+"):
         raise RefusedError(
             f"the newest build, {manifest.name}, is not hardened",
             detail=f"its recipe is {manifest.optimised.recipe}",
-            hint=f"--to {manifest.name} takes it nevertheless; pgdyno build list shows the others",
+            hint=f"--to {manifest.name} selects it anyway; pgdyno build list shows other builds",
         )
     if manifest.patched is None:
         return ()
     if not request.accepts_patches:
         raise RefusedError(
             f"{manifest.name} is a patched PostgreSQL",
-            detail=f"patches of pgdyno's to its source: {manifest.patched.names}",
-            hint="--patched takes it nevertheless; pgdyno build list shows the others",
+            detail=f"pgdyno's patches in its source: {manifest.patched.names}",
+            hint="--patched accepts it; pgdyno build list shows other builds",
         )
     return (f"{manifest.name} is a patched PostgreSQL: {manifest.patched.names}",)
 
@@ -139,12 +141,12 @@ def _change(
 
 
 def _through_link(link: Path, target: Installation, running: str) -> tuple[str, str]:
-    """Return the link and its new target. Raises: UsageError if the server is started differently."""
+    """Return the link and its new target. Raises: UsageError if the server does not run through the link."""
     leads_to = (link / "bin").resolve()
     if link.is_symlink() and str(leads_to) != running:
         raise UsageError(
             f"the server is not started through {link}",
-            detail=f"it runs from {running}, and the link leads to {leads_to}",
+            detail=f"it runs from {running}, but the link leads to {leads_to}",
         )
     return str(link), str(target.bin_directory.resolve().parent)
 
@@ -152,26 +154,26 @@ def _through_link(link: Path, target: Installation, running: str) -> tuple[str, 
 def _through_pg_ctl(
     server: Server, target: Installation, files: ServerFiles, running: str
 ) -> tuple[str, str]:
-    """Return Debian's pg_ctl.conf and its options.
+    """Return the path of Debian's pg_ctl.conf, and its new options.
 
-    Raises: UsageError if this is no cluster of Debian's; RefusedError if it is another server's.
+    Raises: UsageError if this is not a Debian cluster; RefusedError if the file is another server's.
     """
     configuration = Path(server.settings["config_file"].setting)
     file, program = configuration.with_name("pg_ctl.conf"), target.bin_directory.resolve() / "postgres"
     if not file.is_file():
         raise UsageError(
-            "pgdyno does not know how this server's programs are chosen",
-            detail=f"there is no pg_ctl.conf beside {configuration}, as clusters of Debian's have",
-            hint="start it through a symbolic link to the prefix, and name that with --link; or stop it, and "
-            f"start it with {target.bin_directory}/pg_ctl yourself",
+            "pgdyno does not know how this server's programs are selected",
+            detail=f"there is no pg_ctl.conf next to {configuration}, unlike in Debian's clusters",
+            hint="start it through a symbolic link to the prefix, and name the link with --link; or stop it, "
+            f"and start it with {target.bin_directory}/pg_ctl yourself",
         )
     require_owners(file, files)
     require_own_configuration(configuration, files)
     if not _UNQUOTED.fullmatch(str(program)):
         raise UsageError(
-            f'"{program}" cannot stand in {file}',
-            detail="pg_ctlcluster splits options at blanks, and quotes end them",
-            hint="name the prefix by a path without blanks, quotes and backslashes",
+            f'"{program}" cannot be written in {file}',
+            detail="pg_ctlcluster splits options at spaces, and quotes end them",
+            hint="name the prefix by a path without spaces, quotes and backslashes",
         )
     former = program_writers(None)[PG_CTL_OPTIONS].value(str(file)) or ""
     _require_chosen(file, former, server, running)
@@ -179,13 +181,13 @@ def _through_pg_ctl(
 
 
 def _require_chosen(file: Path, options: str, server: Server, running: str) -> None:
-    """Refuse if other programs run than were selected: reverting would start untested ones."""
+    """Refuse if the running programs are not the selected ones: reverting would start untested ones."""
     chosen = pg_ctl_conf.program_in(options) or _DEBIANS / str(server.major) / "bin/postgres"
     if str(chosen.resolve().parent) != running:
         raise RefusedError(
-            f"the server does not run from what {file} chooses",
-            detail=f"it runs from {running}, and the file chooses {chosen}",
-            hint="restart it, or put the file right, before anything else is changed",
+            f"the server does not run the programs that {file} selects",
+            detail=f"it runs from {running}, but the file selects {chosen}",
+            hint="restart it or correct the file first",
         )
 
 
@@ -193,17 +195,17 @@ def _plan(change: Change, target: Installation) -> Plan:
     line = PlanLine(
         change=change,
         layer=LEVER.layer,
-        reason=f"the server is to be run by {target.title}",
-        evidence="asked for",
+        reason=f"switch the server to {target.title}",
+        evidence="requested by the user",
         risk=LEVER.risk,
-        undo="pgdyno revert: the former programs run it again; nothing in its data has changed",
+        undo="pgdyno revert: the former programs run it again; its data are unchanged",
     )
     is_due = change.current != str(target.bin_directory.resolve())
     return Plan((line,) if is_due else (), (), (), None)
 
 
 def require_owners(choice: Path, files: ServerFiles) -> None:
-    """Refuse a link, or a file, in a directory of another user than the server's owner and root.
+    """Require that the directory of a link or file belongs to the server's user or root.
 
     Raises: RefusedError; DataDirectoryError.
     """
@@ -211,31 +213,31 @@ def require_owners(choice: Path, files: ServerFiles) -> None:
     try:
         uid = choice.parent.stat().st_uid
     except OSError as error:
-        raise RefusedError(f"{choice.parent} cannot be looked at", detail=error.strerror) from error
+        raise RefusedError(f"could not read {choice.parent}", detail=error.strerror) from error
     if uid not in (0, owner):
         raise RefusedError(
-            f"{choice} is not this server's to change",
-            detail=f"{choice.parent} belongs to user {uid}, and {files.path} to user {owner}",
-            hint="the directory of what chooses a server's programs belongs to the server's user, or to root",
+            f"{choice} does not belong to this server",
+            detail=f"{choice.parent} belongs to user {uid}, but {files.path} belongs to user {owner}",
+            hint="the directory of this file or link must belong to the server's user or to root",
         )
 
 
 def require_own_configuration(configuration: Path, files: ServerFiles) -> None:
-    """Refuse a configuration file that does not name this server's data directory, as Debian's do.
+    """Require that a configuration file names this server's data directory, as Debian's do.
 
     Raises: RefusedError; DataDirectoryError.
     """
     named = _data_directory_in(configuration, files.owner())
     if named is None or not _is_same(Path(named), files.path):
         raise RefusedError(
-            f"{configuration} is not this server's own",
-            detail=f"its data_directory is {named or 'not set'}, and the server's is {files.path}",
-            hint="files made by pg_createcluster name it; those of other clusters are left alone",
+            f"{configuration} is not this server's configuration",
+            detail=f"its data_directory is {named or 'not set'}, but the server's is {files.path}",
+            hint="files made by pg_createcluster name it; pgdyno does not change those of other clusters",
         )
 
 
 def _data_directory_in(configuration: Path, owner: int) -> str | None:
-    """Return the data directory that a configuration names, read with the rights of the server's owner."""
+    """Return the data directory in a configuration file, read with the server owner's privileges."""
     try:
         with acting_as(owner) if os.geteuid() == 0 else nullcontext():
             settings = list(read_configuration(configuration))
@@ -250,5 +252,5 @@ def _data_directory_in(configuration: Path, owner: int) -> str | None:
 def _is_same(named: Path, path: Path) -> bool:
     try:
         return named.samefile(path)
-    except OSError:  # there is no such directory
+    except OSError:  # ``named`` does not exist
         return False

@@ -20,12 +20,12 @@ _POLL_S = 0.2
 
 @dataclass
 class Switch:
-    """A server that runs ``base`` when it is found, and is left with it.
+    """A server that runs ``base`` at the beginning and at the end.
 
-    ``plan`` says how each setting is changed; a variant uses some of its lines, with values of its own, or
-    none. What is undone is its own apply: somebody may have applied something else meanwhile. ``result`` is
-    of the apply that is in force. Another pgdyno that changes something is waited for, ``lock_wait_s`` at
-    most, before the configuration is left changed.
+    ``plan`` has a line for each setting to change; a variant uses none or some of them, with its own values.
+    Only this object's own apply is undone: another user may have applied other changes since. ``result``: of
+    the apply in force. Restoring waits for another pgdyno's changes, at most ``lock_wait_s``; after that the
+    configuration stays changed.
     """
 
     access: ServerAccess
@@ -39,9 +39,9 @@ class Switch:
     _apply_id: str | None = field(default=None, init=False)
 
     def to(self, variant: Variant) -> None:
-        """Bring the server to a variant, over its own configuration; nothing is done if it runs that already.
+        """Switch the server to a variant, through its original configuration, unless it already runs it.
 
-        Raises: what apply and revert raise.
+        Raises: the errors of apply and revert.
         """
         wanted = {k: v for k, v in variant.settings.items() if self.base.settings.get(k) != v}
         if wanted == self._applied:
@@ -57,15 +57,15 @@ class Switch:
             allow_restart=self.allow_restart,
             is_standby_order_kept=self.is_standby_order_kept,
         )
-        self._apply_id = request.apply_id  # before anything is changed: whatever comes is to be undone
+        self._apply_id = request.apply_id  # set before any change, so that a failed apply is undone too
         self.result = apply_plan(self.access, request)
         self._applied = wanted
 
     def back(self) -> None:
         """Restore the server's original configuration.
 
-        Raises: StillChangedError if somebody else has changed a setting meanwhile, or another pgdyno did not
-        let go of the journal in time.
+        Raises: StillChangedError if someone else changed a setting during the measurement, or another pgdyno
+        did not release the journal in time.
         """
         if self._apply_id is None:
             return
@@ -77,15 +77,15 @@ class Switch:
         result = self._reverted(request)
         if not result.is_complete:
             raise StillChangedError(
-                "the server was changed by others while it was measured",
-                detail="the settings that they changed were left to them",
+                "someone else changed the server while it was measured",
+                detail="the settings that they changed were left alone",
                 hint="pgdyno status shows them; "
                 "pgdyno revert --drifted=overwrite restores the original values",
             )
         self._applied, self._apply_id, self.result = {}, None, None
 
     def _reverted(self, request: RevertRequest) -> RevertResult:
-        """Revert, and wait while another pgdyno changes something."""
+        """Revert, waiting while another pgdyno holds the lock."""
         deadline_s = time.monotonic() + self.lock_wait_s
         while True:
             try:
@@ -99,13 +99,13 @@ class Switch:
                     raise self._not_restored(ended) from error
 
     def _not_restored(self, error: LockHeldError | KeyboardInterrupt) -> PgdynoError:
-        """Return the error for a revert that did not begin: nothing may be left to revert."""
-        said = as_pgdyno_error(error)
+        """Return the error for a revert that did not start: ``error`` itself if nothing is to revert."""
+        known = as_pgdyno_error(error)
         receipts = read_journal(self.access.journal_directory).open
         if not any(one.apply_id == self._apply_id for one in receipts):
-            return said
+            return known
         return StillChangedError(
-            f"{said.message}; the configuration that was measured is still in force",
-            detail=said.detail,
-            hint=f"when that one has ended: {self.access.revert_command}",
+            f"{known.message}; the measured configuration is still in force",
+            detail=known.detail,
+            hint=f"when the other pgdyno has ended: {self.access.revert_command}",
         )

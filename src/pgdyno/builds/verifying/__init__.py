@@ -1,1 +1,1 @@
-"""Whether a build is the same PostgreSQL: its tests, answers, data and crashes."""
+"""Check that a build behaves like the plain one: tests, query results, data, crashes."""

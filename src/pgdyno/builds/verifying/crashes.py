@@ -1,9 +1,9 @@
-"""Kill servers repeatedly under write load, and look for lost commits.
+"""Kill servers repeatedly under write load, and check for lost commits.
 
-A commit is lost if it was acknowledged and is gone.
+A commit is lost if it was acknowledged and is missing after recovery.
 
-Two builds take turns on one data directory: what one of them has written to the log when it is killed, the
-other one recovers.
+Two builds take turns on one data directory: each replays the WAL that the other one wrote before it was
+killed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 import psycopg
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.builds.making import Watch
+from pgdyno.builds.make import Watch
 from pgdyno.postgres.process.instance import Instance
 
 _CLIENTS = 4
-_SHORTEST_S, _LONGEST_S = 0.05, 0.8  # of load before a kill; arbitrary, some hundreds of commits
+_SHORTEST_S, _LONGEST_S = 0.05, 0.8  # of load before a kill; arbitrary, some hundred commits
 _TABLES = (
     "CREATE TABLE ledger (client int, number int, note text, PRIMARY KEY (client, number))",
     "CREATE INDEX ON ledger (note)",
@@ -39,14 +39,14 @@ FROM balance b LEFT JOIN ledger l USING (client) WHERE client = %s GROUP BY b.nu
 
 @dataclass
 class _Client:
-    """Writes one entry after the other, and remembers the last one whose commit was acknowledged."""
+    """Inserts entries one by one. ``acknowledged``: the last entry with an acknowledged commit."""
 
     number: int
     acknowledged: int = 0
     error: Exception | None = field(default=None, init=False)
 
     def write(self, server: Instance, is_over: threading.Event) -> None:
-        """Write until the server goes; its end is expected once ``is_over`` is set."""
+        """Write until the connection is lost, which is an error unless ``is_over`` is set."""
         try:
             with closing(server.connect()) as connection:
                 while True:
@@ -64,13 +64,14 @@ class _Client:
 
 
 def survive_crashes(servers: Sequence[Instance], rounds: int, watch: Watch) -> int:
-    """Let the servers of one data directory take turns in being killed; return how many crashes there were.
+    """Kill the servers of one data directory in turn, each ``rounds`` times; return the number of crashes.
 
-    Each is killed in ``rounds`` of them; whoever recovers from the last one is stopped in order.
-    Raises: InstallationError for a commit that was lost, or half of one; errors of servers and connections.
+    The server that recovers from the last crash is stopped normally.
+    Raises: InstallationError for a commit that was lost in whole or in part; errors of servers and
+    connections.
     """
     clients = [_Client(number) for number in range(_CLIENTS)]
-    chance = random.Random(0)  # noqa: S311 — when to kill
+    chance = random.Random(0)  # noqa: S311 — for the times of kills
     with servers[0].running(), closing(servers[0].connect()) as connection:
         for statement in _TABLES:
             connection.execute(statement)
@@ -85,13 +86,13 @@ def survive_crashes(servers: Sequence[Instance], rounds: int, watch: Watch) -> i
             else:
                 server.stop()
         finally:
-            server.stop(is_immediate=True)  # it has ended, unless something is wrong
+            server.stop(is_immediate=True)  # already stopped, except after an error
         watch((crash + 1) / (crashes + 1))
     if idle := [client.number for client in clients if client.acknowledged == 0]:
         raise InstallationError(
-            f"no commit of clients {', '.join(map(str, idle))} was ever acknowledged",
+            f"no commit of clients {', '.join(map(str, idle))} was acknowledged",
             detail=f"in {crashes} rounds of load, each of up to {_LONGEST_S:g} s",
-            hint="the host may be too busy to try crashes: try again",
+            hint="the host may be too busy for this test: try again",
         )
     return crashes
 
@@ -114,7 +115,7 @@ def _crash_under_load(server: Instance, clients: Sequence[_Client], after_s: flo
 def _require_kept(server: Instance, clients: Sequence[_Client]) -> None:
     """Compare the stored rows with the acknowledged commits.
 
-    For each client, at most the one commit under way may be stored too.
+    For each client, one unacknowledged commit may be stored as well: the one in progress at the crash.
     """
     with closing(server.connect()) as connection:
         for client in clients:
@@ -123,9 +124,9 @@ def _require_kept(server: Instance, clients: Sequence[_Client]) -> None:
             is_whole = balance == count == last
             if not is_whole or balance not in (client.acknowledged, client.acknowledged + 1):
                 raise InstallationError(
-                    "after a crash under load the database lacks acknowledged commits, or has others",
+                    "after a crash under load the database lacks acknowledged commits or has unexpected ones",
                     detail=f"client {client.number}: acknowledged {client.acknowledged}, balance {balance}, "
                     f"{count} entries, the last one {last}; recovered by {server.installation.title}",
-                    hint="keep no data with it; another compiler or a lower level may do better",
+                    hint="do not use it for data; try another compiler or a lower optimisation level",
                 )
             client.acknowledged = balance

@@ -1,16 +1,16 @@
 """Verify an optimised build against the baseline, before it is installed.
 
-Nothing in it counts any more; it passes PostgreSQL's own tests; it gives the same answers as the plain
-build of the same source, to the last bit; each reads what the other has written; and no crash takes a
-commit that was acknowledged. All of that on data of its own, which are thrown away.
+The build must contain no instrumentation, pass PostgreSQL's own tests, give results that are bit-identical to
+the plain build of the same source, exchange data with it in both directions, and lose no acknowledged commit
+in a crash. All checks run on temporary data.
 
-Answers are those of queries that depend on every single floating-point operation. A compiler that contracts
-a product with a sum, keeps more digits than the type has, or adds up in another order, answers some of them
-differently in the last bit. Answers are compared as PostgreSQL prints them, which is the shortest text that
-stands for exactly one value, and plans with all the costs that led to them.
+The compared queries depend on every single floating-point operation. A compiler that contracts multiply and
+add, keeps more precision than the type has, or sums in another order, changes the last bit of some results.
+Results are compared as PostgreSQL prints them, in the shortest text that identifies one value, and plans
+together with their costs.
 
-One data directory is moved between the two builds, both ways, and its contents are compared. It holds what
-PostgreSQL's own tests leave behind: objects of nearly every kind there is.
+One data directory is moved between the two builds, both ways, and its contents are compared. It contains what
+PostgreSQL's own tests leave behind: objects of nearly every kind.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from typing import LiteralString
 from pgdyno.base.errors import InstallationError
 from pgdyno.base.ports import Progress
 from pgdyno.builds.compiling.regression import ISOLATION, REGRESSION, Suite, run_suite, suites_of
-from pgdyno.builds.making import Making, Stage, Watch, share_of_all
+from pgdyno.builds.make import Making, Stage, Watch, share_of_all
 from pgdyno.builds.optimise.huge_text import moved_bytes
-from pgdyno.builds.optimise.leftover_instrumentation import require_nothing_counts
+from pgdyno.builds.optimise.leftover_instrumentation import require_no_instrumentation
 from pgdyno.builds.product.manifest import Passed, Verified
 from pgdyno.builds.verifying.crashes import survive_crashes
 from pgdyno.postgres.process.installation import Installation
@@ -38,18 +38,18 @@ from pgdyno.postgres.process.instance import Instance, initialise
 from pgdyno.postgres.process.processes import children, read_process
 from pgdyno.postgres.process.workspace import Workspace
 
-ROUNDS = 20  # of crashes, for either build
-SECONDS = 280.0  # measured, all of it together: 205 s beside a training
-_CHECKSUMS = ("--data-checksums",)  # equal for all majors: initdb switches them on by itself from 18 on
+ROUNDS = 20  # crashes of each build
+SECONDS = 280.0  # for all checks; measured: 205 s in parallel with a training
+_CHECKSUMS = ("--data-checksums",)  # equal for all majors: they are initdb's default from 18 on
 _PORT = 5432  # of a socket in a private directory
 _TESTING = {"fsync": "off", "max_prepared_transactions": "10"}
-"""Nothing of what is tested needs the disk; crashes are tried without this."""
+"""For tests that do not depend on durability; crashes are tested without these settings."""
 _OF_MODULES = {"pg_stat_statements": {**_TESTING, "shared_preload_libraries": "pg_stat_statements"}}
-"""It numbers queries, which the plans of other modules' tests would show."""
-_STARTS = 2  # the code is moved anew at each start
+"""Only for its own tests: it computes query identifiers, which plans in other modules' tests would show."""
+_STARTS = 2  # the code is moved again at each start
 _CORPUS = files(__package__) / "corpus"
 Answers = Mapping[str, tuple[str, ...]]
-"""By question: the lines of its answer."""
+"""The lines of each query's result, by the query's text."""
 _LIMIT_S = 600.0  # arbitrary; each takes seconds
 _AMCHECK = "SELECT 1 FROM pg_available_extensions WHERE name = 'amcheck'"
 _WRITTEN: tuple[LiteralString, ...] = (
@@ -67,22 +67,22 @@ _WRITTEN: tuple[LiteralString, ...] = (
 
 @dataclass(frozen=True)
 class Candidate:
-    """A build, and its tree. ``reference``: a baseline build of the same source; None: it is plain itself."""
+    """A build, and its source tree. ``reference``: a baseline build of the same source; None: it is plain."""
 
     tested: Installation
     reference: Installation | None
     making: Making
-    variables: Mapping[str, str]  # that its tree was made with
-    extensions: tuple[str, ...]  # contrib modules that have tests; those that every build has are the last
-    is_on_huge_pages: bool = False  # is its machine code to be
+    variables: Mapping[str, str]  # make's, as used for its tree
+    extensions: tuple[str, ...]  # contrib modules with tests; those of every build come last
+    is_on_huge_pages: bool = False  # whether its machine code should be
 
 
 def verify(subject: Candidate, place: Workspace, progress: Progress, watch: Watch) -> Verified:
-    """Try everything on data of its own, which are thrown away.
+    """Run all checks on temporary data.
 
-    Raises: InstallationError for the first thing that is not as it should be; errors of servers.
+    Raises: InstallationError for the first failed check; errors of servers.
     """
-    require_nothing_counts(subject.tested.bin_directory.parent)
+    require_no_instrumentation(subject.tested.bin_directory.parent)
     with place.scratch() as scratch, place.sockets(scratch) as sockets:
         return _Verifying(subject, place, scratch, sockets).run(progress, watch)
 
@@ -103,7 +103,7 @@ class _Verifying:
     def run(self, progress: Progress, watch: Watch) -> Verified:
         began_s, done_s = time.monotonic(), 0.0
         for check in (checks := tuple(self._checks())):
-            progress.step(f"trying {check.name}")
+            progress.step(f"verifying: {check.name}")
             check.run(share_of_all(watch, done_s, check.expected_s, sum(one.expected_s for one in checks)))
             done_s += check.expected_s
         return Verified(
@@ -119,18 +119,19 @@ class _Verifying:
     def _checks(self) -> Iterator[Stage]:
         first = self.subject.reference or self.subject.tested
         yield Stage(
-            "a data directory", 3, lambda _: initialise(first, self.place.account, self._data, _CHECKSUMS)
+            "new data directory", 3, lambda _: initialise(first, self.place.account, self._data, _CHECKSUMS)
         )
         if self.subject.is_on_huge_pages:
-            yield Stage("where its machine code lies", 2, self._look_at_code)
+            yield Stage("machine code on huge pages", 2, self._look_at_code)
         for suite in (REGRESSION, ISOLATION):
             yield self._suite(suite, _TESTING)
-        # Each makes the tests' database anew: what both builds read is left by modules that both have.
+        # Each suite recreates the test database. The last ones are of modules that both builds have, so both
+        # can read what is left.
         for suite in suites_of(self.subject.extensions):
             yield self._suite(suite, _OF_MODULES.get(suite.name, _TESTING))
         if self.subject.reference is not None:
-            yield Stage("answers to the last bit", 6, partial(self._compare_answers, self.subject.reference))
-            yield Stage("data that move both ways", 25, partial(self._move_data, self.subject.reference))
+            yield Stage("bit-identical results", 6, partial(self._compare_answers, self.subject.reference))
+            yield Stage("data moved both ways", 25, partial(self._move_data, self.subject.reference))
         yield Stage("crashes under load", 2.5 * ROUNDS * len(self._builds), self._crash)
 
     def _suite(self, suite: Suite, settings: Mapping[str, str]) -> Stage:
@@ -148,16 +149,16 @@ class _Verifying:
             "bindir": str(programs),
             "LD_LIBRARY_PATH": str(programs.parent / "lib"),  # else test programs find the system's libpq
         }
-        if suite.directory.startswith("contrib/"):  # some let the server connect to itself
+        if suite.directory.startswith("contrib/"):  # in some tests the server connects to itself
             server.environment = address
         with server.running():
             number = run_suite(self.subject.making, suite, variables, watch)
         self._passed.append(Passed(suite.name, number))
 
     def _look_at_code(self, _: Watch) -> None:
-        """Record how much code every process has on huge pages.
+        """Record the minimum size of code on huge pages over all processes.
 
-        Zero is no failure: the kernel may have no huge pages to give.
+        Zero is not a failure: the kernel may have no free huge pages.
         """
         self._huge_text_bytes = least_moved_bytes(self._server(self.subject.tested, self._data, _TESTING))
 
@@ -166,7 +167,7 @@ class _Verifying:
         for build in (reference, self.subject.tested):
             server = self._server(build, self._data, _TESTING)
             with server.running():
-                answers.append(ask_all(server))
+                answers.append(query_all(server))
         self._answers = require_equal(*answers)
 
     def _move_data(self, reference: Installation, _: Watch) -> None:
@@ -195,23 +196,23 @@ class _Verifying:
 
 
 def least_moved_bytes(server: Instance) -> int:
-    """Return the least that any process of a server has on huge pages, before and after a restart.
+    """Return the minimum size of code on huge pages over a server's processes, before and after a restart.
 
-    The processes are the postmaster, those that it always has, and one that serves a client.
+    The processes are the postmaster, its auxiliary processes, and one backend.
     """
     return min(_moved_by_any(server) for _ in range(_STARTS))
 
 
 def _moved_by_any(server: Instance) -> int:
     with server.running(), closing(server.connect()) as client:
-        serving = client.info.backend_pid
-        of_children = (read_process(pid, "smaps") for pid in children(server.pid) if pid != serving)
-        smaps = [read_process(server.pid, "smaps"), read_process(serving, "smaps"), *of_children]
-        return min(moved_bytes(text) for text in smaps if text)  # none of a process that has ended
+        backend = client.info.backend_pid
+        of_children = (read_process(pid, "smaps") for pid in children(server.pid) if pid != backend)
+        smaps = [read_process(server.pid, "smaps"), read_process(backend, "smaps"), *of_children]
+        return min(moved_bytes(text) for text in smaps if text)  # empty for a process that has exited
 
 
-def ask_all(server: Instance) -> Answers:
-    """Return the answers of a running server, in whose data nothing of it stays."""
+def query_all(server: Instance) -> Answers:
+    """Return the results of all queries on a running server, in a temporary database."""
     with closing(server.connect()) as connection:
         connection.execute("CREATE DATABASE answers TEMPLATE template0")
         try:
@@ -221,7 +222,7 @@ def ask_all(server: Instance) -> Answers:
 
 
 def require_equal(expected: Answers, found: Answers) -> int:
-    """Return how many lines were compared. Raises: InstallationError showing the first that differ."""
+    """Return the number of compared lines. Raises: InstallationError showing the first difference."""
     for question, lines in expected.items():
         for line, other in zip(lines, found[question], strict=False):
             if line != other:
@@ -246,7 +247,7 @@ def _ask_in_database(server: Instance) -> Answers:
 
 
 def _read(name: str) -> list[str]:
-    """Return the statements of one file of the corpus."""
+    """Return the statements in a file of the corpus, without comments."""
     text = (_CORPUS / f"{name}.sql").read_text()
     statements = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
     return [statement.strip() for statement in f"{statements}\n".split(";\n") if statement.strip()]
@@ -254,16 +255,16 @@ def _read(name: str) -> list[str]:
 
 def _differ(question: str, expected: str, found: str) -> InstallationError:
     return InstallationError(
-        "the finished build gives another answer than the plain build of the same source",
+        "the finished build gives a different result than the plain build of the same source",
         detail=f"{question}\n         plain:     {expected.strip()}\n         optimised: {found.strip()}",
-        hint="keep no data with it; another compiler or a lower level may do better",
+        hint="do not use it for data; try another compiler or a lower optimisation level",
     )
 
 
 def require_same_data(first: Instance, second: Instance) -> None:
-    """Let the servers, both of one data directory and stopped, read and write it in turns.
+    """Check that two stopped servers of one data directory can read and write it in turns.
 
-    Raises: InstallationError for dumps that differ, or what pg_amcheck finds; errors of servers.
+    Raises: InstallationError for different dumps, or with pg_amcheck's findings; errors of servers.
     """
     left = _write_and_dump(first)
     for server in (second, first):
@@ -282,14 +283,14 @@ def _write_and_dump(server: Instance) -> list[bytes]:
 
 
 def _dump(server: Instance) -> list[bytes]:
-    """Return the lines of all of a server's databases as SQL, by its own pg_dumpall."""
-    said = _run(server, "pg_dumpall", "--no-sync")
-    # A key of its own for every dump keeps what restores it from taking data for commands.
-    return [line for line in said.split(b"\n") if not line.startswith((b"\\restrict ", b"\\unrestrict "))]
+    """Return the lines of a dump of all databases, by the server's own pg_dumpall."""
+    output = _run(server, "pg_dumpall", "--no-sync")
+    # These lines have a random key that differs in every dump.
+    return [line for line in output.split(b"\n") if not line.startswith((b"\\restrict ", b"\\unrestrict "))]
 
 
 def _check(server: Instance) -> None:
-    """Let pg_amcheck read every table and index. Plain builds of an older pgdyno have no amcheck."""
+    """Check every table and index with pg_amcheck, unless amcheck is missing, as in older plain builds."""
     with closing(server.connect()) as connection:
         if connection.execute(_AMCHECK).fetchone() is None:
             return
@@ -297,13 +298,13 @@ def _check(server: Instance) -> None:
 
 
 def _run(server: Instance, program: str, *options: str) -> bytes:
-    place = (f"--host={server.host}", f"--port={server.port}", f"--username={server.user}")
-    done = server.account.run([server.installation.program(program), *place, *options], limit_s=_LIMIT_S)
+    address = (f"--host={server.host}", f"--port={server.port}", f"--username={server.user}")
+    done = server.account.run([server.installation.program(program), *address, *options], limit_s=_LIMIT_S)
     if done.returncode != 0:
-        said = (done.stdout + done.stderr).decode(errors="replace").splitlines()
+        output = (done.stdout + done.stderr).decode(errors="replace").splitlines()
         raise InstallationError(
             f'"{program}" of {server.installation.title} failed with status {done.returncode}',
-            detail="\n         ".join(said[-12:]) or None,
+            detail="\n         ".join(output[-12:]) or None,
         )
     return done.stdout
 
@@ -313,7 +314,7 @@ def _require_equal(expected: Sequence[bytes], found: Sequence[bytes], server: In
         if line != other:
             written, read = line.decode(errors="replace"), other.decode(errors="replace")
             raise InstallationError(
-                f"{server.installation.title} reads something else than another build has written",
+                f"{server.installation.title} reads different data than the other build wrote",
                 detail=f"in a dump of all databases:\n         written: {written}\n         read:    {read}",
-                hint="keep no data with it; another compiler or a lower level may do better",
+                hint="do not use it for data; try another compiler or a lower optimisation level",
             )

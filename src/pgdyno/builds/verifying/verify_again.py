@@ -1,7 +1,4 @@
-"""The use case ``build verify``: verify an installed build again.
-
-Its tests are freshly compiled.
-"""
+"""The use case ``build verify``: verify an installed build again, with newly compiled tests."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from pgdyno.builds.compiling.build_plan import ALWAYS
 from pgdyno.builds.compiling.regression import TEST_DIRECTORIES, with_tests
 from pgdyno.builds.directory import BuildDirectory
 from pgdyno.builds.fetch import Fetched, fetch
-from pgdyno.builds.making import Making, Watch, share_of_all
+from pgdyno.builds.make import Making, Watch, share_of_all
 from pgdyno.builds.needs.prerequisites import Need, missing_error, missing_programs
 from pgdyno.builds.patching.patches import Patch, apply_patches, known_patches
 from pgdyno.builds.product.debian_package import package_name
@@ -40,28 +37,28 @@ from pgdyno.store.files import write_whole
 Verify: TypeAlias = Callable[[Candidate, Workspace, Progress, Watch], Verified]
 Fetch: TypeAlias = Callable[[str, Workspace, Progress], Fetched]
 
-_COMPILING_S = 70.0  # expected: to configure and compile the tests
+_COMPILING_S = 70.0  # expected time to configure and compile the tests
 
 
 def verify_build(name: str, progress: Progress, verify: Verify = verify, fetch: Fetch = fetch) -> Manifest:
-    """Try a build again as it was tried before it was installed, and return its manifest with the outcome.
+    """Repeat the verification of an installed build, and return its manifest with the result.
 
-    Its tests are compiled anew from its source. The outcome is written down, so that one that fails is not
-    taken into plans any more; of what a package has brought nothing is changed.
-    Raises: UsageError for a name that is none; InstallationError for what is missing, a source that has
-    changed since, and the first thing that is not as it should be; errors of servers.
+    The tests are compiled again from its source. The result is written to the manifest, so that plans no
+    longer choose a failed build; the files of a package are not changed.
+    Raises: UsageError for an unknown name; InstallationError for missing prerequisites, a changed source, and
+    the first failed check; errors of servers.
     """
     place = workspace()
     prefix, manifest = find_build(name, place)
-    assert manifest.optimised is not None  # noqa: S101 — else it would not have been found
-    # First of all: it may be for another machine, and what has emulated that be gone.
+    assert manifest.optimised is not None  # noqa: S101 — find_build returns only these
+    # Checked first: the build may be for a foreign machine, and the emulator gone.
     tested = installation_at(prefix / "bin", place.account, manifest.name)
     _require_programs(manifest)
     fetched = fetch(manifest.optimised.source, place, progress)
     if fetched.sha256 != manifest.tarball_sha256:
         raise InstallationError(
-            f'the source of {name}, "{manifest.optimised.source}", is another now',
-            detail=f"PostgreSQL {fetched.version}, sha256 {fetched.sha256}; "
+            f'the source of {name}, "{manifest.optimised.source}", has changed since the build',
+            detail=f"now PostgreSQL {fetched.version}, sha256 {fetched.sha256}; "
             f"it was {manifest.server_version}, {manifest.tarball_sha256}",
             hint="build again from the present source",
         )
@@ -94,7 +91,7 @@ class _Again:
     verify: Verify
 
     def compile_tests(self, fetched: Fetched, patches: Sequence[Patch]) -> Making:
-        """Compile the tests of a source. Raises: InstallationError, which says nothing of the build."""
+        """Compile the tests. Raises: InstallationError, which is no result for the build."""
         at, title = self.at, f"PostgreSQL {fetched.version}"
         shutil.rmtree(at.root, ignore_errors=True)
         at.root.mkdir(mode=0o755)
@@ -108,9 +105,9 @@ class _Again:
         return making
 
     def run(self, making: Making) -> Verified:
-        """Try everything. Raises: InstallationError for the first thing that is not as it should be."""
+        """Run all checks. Raises: InstallationError for the first failed check."""
         modules = with_tests(making, self.manifest.extensions)
-        assert self.manifest.optimised is not None  # noqa: S101 — else it would not have been found
+        assert self.manifest.optimised is not None  # noqa: S101 — find_build returns only these
         is_on_huge_pages = HUGE_TEXT in self.manifest.optimised.recipe.split("+")
         subject = Candidate(self.tested, self.reference, making, ALWAYS, modules, is_on_huge_pages)
         return self.verify(subject, self.place, self.progress, self._watch(_COMPILING_S, SECONDS))
@@ -120,11 +117,11 @@ class _Again:
         return TimeLeft(self.progress)
 
     def _watch(self, passed_s: float, expected_s: float) -> Watch:
-        return share_of_all(self._time_left.tell, passed_s, expected_s, _COMPILING_S + SECONDS)
+        return share_of_all(self._time_left.report, passed_s, expected_s, _COMPILING_S + SECONDS)
 
 
 def _require_programs(manifest: Manifest) -> None:
-    """Raise InstallationError naming the programs that tests are compiled with, if they are missing."""
+    """Raise InstallationError naming the missing programs for compiling tests."""
     compilers = [one.removeprefix("CC=").split()[0] for one in manifest.configure if one.startswith("CC=")]
     missing = [Need(one, one) for one in compilers if not is_installed(one)] + missing_programs()
     if missing:
@@ -132,7 +129,7 @@ def _require_programs(manifest: Manifest) -> None:
 
 
 def _patches(manifest: Manifest, version: str) -> tuple[Patch, ...]:
-    """Return the patches of a build. Raises: InstallationError if this pgdyno has others."""
+    """Return the patches of a build. Raises: InstallationError if this pgdyno's patches differ."""
     if manifest.patched is None:
         return ()
     applied = {one.name: one.sha256 for one in manifest.patched.patches}
@@ -140,9 +137,9 @@ def _patches(manifest: Manifest, version: str) -> tuple[Patch, ...]:
     gone = [name for name in applied if name not in here]
     changed = [name for name in applied if name in here and here[name].sha256 != applied[name]]
     if gone or changed:
-        since = (("changed since", changed), ("taken out since", gone))
+        since = (("changed since", changed), ("removed since", gone))
         raise InstallationError(
-            f"{manifest.name} was built with other patches than this pgdyno has",
+            f"{manifest.name} was built with patches that differ from this pgdyno's",
             detail="; ".join(f"{what}: {', '.join(names)}" for what, names in since if names),
             hint="build again with the present patches",
         )
@@ -150,27 +147,27 @@ def _patches(manifest: Manifest, version: str) -> tuple[Patch, ...]:
 
 
 def _reference(manifest: Manifest, place: Workspace) -> Installation:
-    assert manifest.optimised is not None  # noqa: S101 — else it is no build
+    assert manifest.optimised is not None  # noqa: S101 — find_build returns only these
     found = find_baseline_build(manifest.tarball_sha256, manifest.configure, place)
     if found is None:
         raise InstallationError(
-            f"there is no plain build to hold {manifest.name} against",
-            detail=f"of PostgreSQL {manifest.server_version} from the same source, with the same features",
-            hint=f"pgdyno build --source {manifest.optimised.source} --recipe {PLAIN} makes one, "
-            "with --like if that was given",
+            f"no plain build exists to verify {manifest.name} against",
+            detail=f"needed: PostgreSQL {manifest.server_version} from the same source with equal features",
+            hint=f"pgdyno build --source {manifest.optimised.source} --recipe {PLAIN} makes one; "
+            "add --like if it was used before",
         )
     return found
 
 
 def _note(prefix: Path, manifest: Manifest, progress: Progress) -> None:
-    """Rewrite a manifest, and keep the modification time of its prefix.
+    """Rewrite a manifest, and keep the modification time of its prefix, which determines the newest build.
 
-    The time decides which build is the newest, which is called built.
+    A package's manifest is not changed.
     """
     if is_packaged(prefix):
         if manifest.verified is None:
-            progress.step(f"plans go on choosing it until apt-get remove {package_name(manifest)}")
-        return  # dpkg's to change
+            progress.step(f"plans still choose it until apt-get remove {package_name(manifest)}")
+        return  # managed by dpkg
     was = prefix.stat()
     write_whole(prefix / FILE, dump_manifest(manifest).encode())
     os.utime(prefix, ns=(was.st_atime_ns, was.st_mtime_ns))

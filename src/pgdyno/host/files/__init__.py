@@ -1,1 +1,1 @@
-"""Files of /proc and /sys, and how root reads and writes files of others."""
+"""Files of /proc and /sys, and how root safely reads and writes other users' files."""

@@ -1,9 +1,9 @@
-"""A directory, opened once; operations use its descriptor and its owner's rights.
+"""A directory, opened once; operations use its descriptor and its owner's permissions.
 
-Root works in directories of others: a cluster's files belong to postgres, who may exchange a directory or a
-file for a symbolic link at any moment. Looking first and working afterwards is therefore never safe. Here the
-path is walked once, every link on it is read through its own descriptor, and what is reached is proven by
-whom it belongs to; its owner's rights decide over the rest, so that nothing happens that he could not do.
+Root works in other users' directories: a cluster's files belong to postgres, who may replace a directory or
+file with a symbolic link at any moment. Checking a path and then using it is therefore never safe. This
+module walks the path once, reads every symbolic link through its own descriptor, and checks the owner of the
+directory reached. Operations then have the owner's permissions, and can do nothing that the owner could not.
 """
 
 from __future__ import annotations
@@ -21,17 +21,14 @@ from pgdyno.host.files.file_identity import acting_as
 from pgdyno.host.files.walk import Walk, walk
 
 LIMIT_BYTES = 1 << 20
-"""Of a configuration file. ALTER SYSTEM's has a line for each setting: some 30 kB with all of them."""
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: FIFOs, leases of fcntl(2)
+"""Largest configuration file. postgresql.auto.conf with a line for every setting has about 30 kB."""
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: FIFOs, fcntl(2) leases
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UntrustedError(OSError):
-    """A file or directory that is not trusted, regardless of kernel permissions.
-
-    ``hint`` says how to proceed.
-    """
+    """A file or directory that is not trusted, regardless of kernel permissions. ``hint`` is the remedy."""
 
     def __init__(self, why: str, hint: str | None = None) -> None:
         super().__init__(errno.EINVAL, why)
@@ -52,7 +49,7 @@ class Directory:
             return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
     def has(self, name: str) -> bool:
-        """Whether there is an entry of that name."""
+        """Whether an entry of that name exists."""
         try:
             self.status(name)
         except FileNotFoundError:
@@ -60,18 +57,18 @@ class Directory:
         return True
 
     def read(self, name: str) -> tuple[bytes, os.stat_result]:
-        """Return the content of a plain file of the directory's owner, its mode and owner."""
+        """Return the content and status of a regular file that belongs to the directory's owner."""
         content, status = self._start(name, LIMIT_BYTES + 1)
         if len(content) > LIMIT_BYTES:
-            raise UntrustedError(f'"{name}" has more than {LIMIT_BYTES} bytes, the most that is read of it')
+            raise UntrustedError(f'"{name}" is larger than the limit of {LIMIT_BYTES} bytes')
         return content, status
 
     def read_start(self, name: str, size_bytes: int) -> bytes:
-        """Return the first bytes of a plain file of the directory's owner."""
+        """Return the first bytes of a regular file that belongs to the directory's owner."""
         return self._start(name, size_bytes)[0]
 
     def create(self, name: str, content: bytes, mode: int, owner: tuple[int, int] | None) -> None:
-        """Write a new file with this mode and owner (user, group), and return when it is on disk."""
+        """Write a new file with this mode and owner (user, group), and wait until it is on disk."""
         if owner is not None and _is_other(owner[0], self.owner):
             raise _foreign(name, owner[0], self.owner)
         with acting_as(self.owner, self.group if owner is None else owner[1]):
@@ -87,7 +84,7 @@ class Directory:
                 os.close(file)
 
     def create_link(self, name: str, target: str, owner: tuple[int, int]) -> None:
-        """Make a symbolic link that leads to ``target``; as root it belongs to ``owner`` (user, group)."""
+        """Make a symbolic link to ``target``; as root, give it to ``owner`` (user, group)."""
         with acting_as(self.owner, self.group):
             os.symlink(target, name, dir_fd=self.descriptor)
         if os.geteuid() != 0:
@@ -102,25 +99,25 @@ class Directory:
             os.close(link)
 
     def rename(self, name: str, to: str) -> None:
-        """Let an entry take the place of another one, and return when that is on disk."""
+        """Rename an entry, replacing one of the new name, and wait until the change is on disk."""
         with acting_as(self.owner, self.group):
             os.replace(name, to, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
             with _opened(".", _DIRECTORY, self.descriptor) as readable:
                 os.fsync(readable)
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
         with acting_as(self.owner, self.group), suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.descriptor)
 
     def link_target(self, name: str) -> str:
-        """Return where a symbolic link leads."""
+        """Return the target of a symbolic link."""
         with acting_as(self.owner, self.group):
             return os.readlink(name, dir_fd=self.descriptor)
 
     @contextmanager
     def inner(self, name: str) -> Iterator[Directory]:
-        """Provide a directory in this one, which has to belong to the same user."""
+        """Open a subdirectory, which must belong to the same user."""
         flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         with acting_as(self.owner, self.group):
             descriptor = os.open(name, flags, dir_fd=self.descriptor)
@@ -145,7 +142,7 @@ class Directory:
     def _start_of(self, file: int, name: str, size_bytes: int) -> tuple[bytes, os.stat_result]:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
-            raise UntrustedError(f'"{name}" is not a plain file')
+            raise UntrustedError(f'"{name}" is not a regular file')
         if _is_other(status.st_uid, self.owner):
             raise _foreign(name, status.st_uid, self.owner)
         with os.fdopen(file, "rb", closefd=False) as stream:
@@ -154,10 +151,10 @@ class Directory:
 
 @contextmanager
 def opened_directory(path: Path) -> Iterator[Directory]:
-    """Provide the directory that a path leads to at this moment.
+    """Open the directory that a path leads to at this moment.
 
-    Raises: OSError; UntrustedError, as root, if somebody could have led the path there who is neither root
-    nor the directory's owner.
+    Raises: OSError; UntrustedError, as root, if a user other than root and the directory's owner could have
+    redirected the path.
     """
     with walk(path) as reached:
         directory = Directory(reached.descriptor, reached.status.st_uid, reached.status.st_gid)
@@ -167,7 +164,7 @@ def opened_directory(path: Path) -> Iterator[Directory]:
 
 @contextmanager
 def roots_directory(path: Path) -> Iterator[Directory]:
-    """Provide a directory like ``opened_directory``; as root only one of root's own.
+    """Open a directory like ``opened_directory``; as root, only one that root owns.
 
     Raises: OSError, UntrustedError.
     """
@@ -175,13 +172,13 @@ def roots_directory(path: Path) -> Iterator[Directory]:
         if os.geteuid() == 0 and directory.owner != 0:
             raise UntrustedError(
                 f"directory {path} belongs to user {directory.owner}, not to root",
-                f"give it to root, as your system's packages do: chown root {path}",
+                f"give it to root, as in your system's packages: chown root {path}",
             )
         yield directory
 
 
 def failure(kind: type[PgdynoError], message: str, error: OSError) -> PgdynoError:
-    """Return an error of ours that says why the system, or this module, has refused."""
+    """Return a pgdyno error with the reason of the system's or this module's ``error`` as detail."""
     hint = error.hint if isinstance(error, UntrustedError) else None
     return kind(message, detail=error.strerror, hint=hint)
 
@@ -198,33 +195,33 @@ def _opened(name: str, flags: int, directory: int) -> Iterator[int]:
 def _require_trusted(path: Path, reached: Walk, owner: int) -> None:
     """Refuse a path that users other than root and the directory's owner can redirect.
 
-    Directories of other users on the way matter only to a directory of root's: nobody but its owner can move
-    a directory into another one, and a link in its place is seen.
+    Other users' directories on the path matter only for a directory of root's: only its owner can move a
+    directory elsewhere, and a link in its place is detected.
     """
     if os.geteuid() != 0:
         return
     for place, link in reached.links:
         if link.st_uid not in (0, owner):
             raise UntrustedError(
-                f"the symbolic link {place} belongs to user {link.st_uid}, and {path} leads by it to a "
+                f"the symbolic link {place} belongs to user {link.st_uid}, but it leads {path} to a "
                 f"directory of user {owner}",
                 "name the directory by a path without that link",
             )
     for place, above in reached.directories:
         if owner == 0 != above.st_uid:
             raise UntrustedError(
-                f"directory {path} belongs to root, and {place} above it to user {above.st_uid}",
-                "root changes only files that lie in root's own directories",
+                f"directory {path} belongs to root, but its parent {place} belongs to user {above.st_uid}",
+                "as root, pgdyno changes only files below directories that root owns",
             )
 
 
 def _is_other(uid: int, owner: int) -> bool:
-    """Whether root must not take a file in that owner's directory for his own."""
+    """Whether, as root, a file of ``uid`` must not be trusted in ``owner``'s directory."""
     return os.geteuid() == 0 and owner not in (0, uid)
 
 
 def _foreign(name: str, uid: int, owner: int) -> UntrustedError:
     return UntrustedError(
-        f'"{name}" belongs to user {uid}, and its directory to user {owner}',
-        f"let it belong to user {owner}, as the server needs it",
+        f'"{name}" belongs to user {uid}, but its directory belongs to user {owner}',
+        f"change its owner to user {owner}, as the server requires",
     )

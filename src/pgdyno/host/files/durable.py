@@ -9,7 +9,7 @@ from pgdyno.host.files.directory import Directory
 
 
 def sync_directory(directory: Path) -> None:
-    """Return when the names in a directory are on disk; a file's own fsync does not see to that: fsync(2)."""
+    """Wait until a directory's entries are on disk; fsync of a file does not ensure that: fsync(2)."""
     file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(file)
@@ -20,28 +20,28 @@ def sync_directory(directory: Path) -> None:
 def replace_file(
     directory: Directory, name: str, content: bytes, mode: int, owner: tuple[int, int] | None
 ) -> None:
-    """Let a file have this content, mode and owner (user, group), all at once.
+    """Atomically give a file this content, mode and owner (user, group).
 
-    A process that is killed may leave ``written_beside`` it. Raises: OSError.
+    A killed process may leave the temporary file ``temporary_name(name)``. Raises: OSError.
     """
-    beside = written_beside(name)
-    directory.remove(beside)
-    directory.create(beside, content, mode, owner)
-    directory.rename(beside, name)
+    temporary = temporary_name(name)
+    directory.remove(temporary)
+    directory.create(temporary, content, mode, owner)
+    directory.rename(temporary, name)
 
 
 def replace_link(directory: Directory, name: str, target: str) -> None:
-    """Let a symbolic link lead elsewhere, all at once; as root its owner stays. Raises: OSError."""
-    beside = written_beside(name)
+    """Atomically change the target of a symbolic link; as root, keep its owner. Raises: OSError."""
+    temporary = temporary_name(name)
     former = directory.status(name)
-    directory.remove(beside)
-    directory.create_link(beside, target, (former.st_uid, former.st_gid))
-    directory.rename(beside, name)
+    directory.remove(temporary)
+    directory.create_link(temporary, target, (former.st_uid, former.st_gid))
+    directory.rename(temporary, name)
 
 
-def written_beside(name: str) -> str:
+def temporary_name(name: str) -> str:
     """Return the temporary name of a file before it is renamed into place.
 
-    Programs read *.conf and *.rules only.
+    Its suffix hides it from programs, which read only *.conf and *.rules.
     """
     return f"{name}.pgdyno-new"

@@ -15,18 +15,18 @@ from pgdyno.host.cpu_list import parse_cpu_list
 from pgdyno.host.files.tree import Tree, parsed
 from pgdyno.host.msr import register_of
 
-_LIMIT_BYTES = 4096  # a page, which is what the kernel gives at most for one value
+_LIMIT_BYTES = 4096  # a page: the kernel's maximum for one value
 _SIZE = re.compile(r"^(\d+)\s*([KMG]?)B?$", re.IGNORECASE)
 _FACTOR = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def read_kernel_files(tree: Tree, patterns: Iterable[str]) -> dict[str, Fact[str]]:
-    """Return the first line of every file that a pattern names, by path.
+    """Return the first line of every file that a pattern matches, by path.
 
-    Registers are named as ``host/kernel_file.py`` says.
+    Registers are named as in ``host/msr.py``.
 
-    ``*`` stands for any one name in a directory: ``/sys/block/*/queue/scheduler``. A path without it that
-    leads nowhere is unknown; a pattern that matches nothing adds nothing.
+    ``*`` matches one name in a directory: ``/sys/block/*/queue/scheduler``. A missing file is unknown if its
+    path has no ``*``; a pattern without matches adds nothing.
     """
     found: dict[str, Fact[str]] = {}
     for pattern in patterns:
@@ -49,7 +49,7 @@ def _first_line(text: str) -> str:
 
 
 def _matching(tree: Tree, pattern: str) -> list[str]:
-    """Return the paths that a pattern may stand for; whether the last name is there is not looked for."""
+    """Return the paths that a pattern may match; a last name without ``*`` is not checked for existence."""
     found = [""]
     for part in pattern.strip("/").split("/"):
         if "*" in part:
@@ -64,7 +64,7 @@ def _names(tree: Tree, path: str, pattern: str) -> list[str]:
 
 
 def number(text: str) -> int | Unknown:
-    """Parse a whole number, which may be negative."""
+    """Parse an integer."""
     try:
         return int(text)
     except ValueError:
@@ -97,7 +97,7 @@ def cpu_list(text: str) -> tuple[int, ...] | Unknown:
 
 
 def chosen(text: str) -> str | Unknown:
-    """Return the choice in brackets: ``always [madvise] never`` → ``madvise``; a single word is itself."""
+    """Return the choice in brackets: ``always [madvise] never`` → ``madvise``; a single word as it is."""
     match = re.search(r"\[([^\]]*)\]", text)
     if match is not None:
         return match[1]
@@ -105,7 +105,7 @@ def chosen(text: str) -> str | Unknown:
 
 
 def key_values(text: str) -> dict[str, str]:
-    """Parse lines of ``key: value`` as in meminfo, status and cpuinfo; the first of equal keys counts."""
+    """Parse lines of ``key: value`` as in meminfo, status and cpuinfo; the first of equal keys is kept."""
     pairs: dict[str, str] = {}
     for line in text.splitlines():
         key, colon, value = line.partition(":")
@@ -115,6 +115,6 @@ def key_values(text: str) -> dict[str, str]:
 
 
 def _short(text: str) -> str:
-    """Cut long text, so that a reason stays one line."""
+    """Cut long text to keep a reason on one line."""
     line = " ".join(text.split())
     return line if len(line) <= 40 else line[:37] + "..."

@@ -1,12 +1,12 @@
-"""Open kernel files only; each target is checked before it can be written to.
+"""Open kernel files only; each target is checked before it is opened for writing.
 
-A path is followed from the directory that it has to stay below. What it leads to is held without opening
-it, and its file system asked for; only then is the same file opened through /proc/self/fd.
+A path is resolved below the directory that must contain it. The target is first opened with O_PATH, and its
+file system checked; only then is the same file opened through /proc/self/fd.
 
 Source: Linux, openat2(2), fstatfs(2), open(2) on O_PATH; msr(4).
 
-Python's ``os`` lacks openat2(2) and fstatfs(2). Where the kernel has no openat2 (before 5.6), a path is
-walked name by name, and no link is followed.
+Python's ``os`` lacks openat2(2) and fstatfs(2). On kernels without openat2 (before 5.6), a path is walked
+name by name, and no link is followed.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from pgdyno.host.msr import Register
 _PROCFS, _SYSFS, _DEBUGFS, _RESCTRLS = 0x9FA0, 0x62656572, 0x64626720, 0x7655821  # include/uapi/linux/magic.h
 _OTHERS = MappingProxyType({"/proc/": _PROCFS, "/sys/kernel/debug/": _DEBUGFS, f"{RESCTRL}/": _RESCTRLS})
 _MSR_MAJOR = 202  # Documentation/admin-guide/devices.txt
-_LED_AWAY = {
-    errno.EXDEV: "a link on its path leads elsewhere",
-    errno.ELOOP: "there is a link on its path",
-    errno.ENOTDIR: "a part of its path is no directory",
+_WHY_OUTSIDE = {
+    errno.EXDEV: "a symbolic link in the path leads elsewhere",
+    errno.ELOOP: "the path contains a symbolic link",
+    errno.ENOTDIR: "a component of the path is not a directory",
 }
 _MAY_HAVE_LINKS = MappingProxyType({"/proc/sys": False, "/proc/irq": False, "/sys": True})
-"""The directories that files lie below. The links of /sys stay within it; the others have none."""
-_OPENAT2 = 437  # on all machines that PostgreSQL has packages for
+"""The directories with kernel files, and whether they have symbolic links. Links in /sys stay within it."""
+_OPENAT2 = 437  # system call number on all architectures with PostgreSQL packages
 _NO_MAGIC_LINKS, _NO_LINKS, _BENEATH = 0x02, 0x04, 0x08  # include/uapi/linux/openat2.h
-_STATFS_BYTES = 512  # more than any machine's; its first member is the file system's number
+_STATFS_BYTES = 512  # larger than on any architecture; the first member, f_type, is the file system's number
 _NUMBER = ctypes.c_uint if os.uname().machine.startswith("s390") else ctypes.c_long  # bits/statfs.h
-_ATTEMPTS = 16  # arbitrary; it takes another one if anything is renamed or mounted meanwhile
+_ATTEMPTS = 16  # arbitrary; openat2 fails with EAGAIN after a concurrent rename or mount
 _HOLD = os.O_PATH | os.O_CLOEXEC
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -52,9 +52,9 @@ class _OpenHow(ctypes.Structure):
 
 @dataclass(frozen=True)
 class KernelTree:
-    """The kernel's files below ``root``: ``/``, or a directory that looks like a machine, in tests.
+    """The kernel's files below ``root``: ``/``, or a directory that imitates a machine, in tests.
 
-    Such a directory has none of the kernel's file systems: there, only where a path leads is looked at.
+    Such a directory has no kernel file systems: only the target of a path is checked there.
     """
 
     root: Path
@@ -63,18 +63,18 @@ class KernelTree:
     def opened(self, path: str, flags: int) -> Iterator[int]:
         """Open a file.
 
-        Raises: OSError as open(2) does; RefusedError for what is no file of the kernel.
+        Raises: OSError as open(2) does; RefusedError if it is not a kernel file.
         """
         top = next((one for one in _MAY_HAVE_LINKS if path.startswith(f"{one}/")), None)
         if top is None:
-            raise _refused(path, "it is not below /proc/sys, /proc/irq or /sys")
+            raise _refused(path, "not below /proc/sys, /proc/irq or /sys")
         below = path.removeprefix(f"{top}/")
         with _closing(
             os.open(self.root / top.lstrip("/"), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         ) as directory:
             held = _held(path, partial(hold_beneath, directory, below, may_have_links=_MAY_HAVE_LINKS[top]))
         with _closing(held):
-            self._require_kernels(path, held)
+            self._require_kernel_file(path, held)
             with _closing(_reopen(held, flags)) as file:
                 yield file
 
@@ -82,27 +82,27 @@ class KernelTree:
     def opened_register(self, register: Register, flags: int) -> Iterator[int]:
         """Open the device of a CPU's registers.
 
-        Raises: OSError as open(2) does; RefusedError for another device, or none.
+        Raises: OSError as open(2) does; RefusedError if it is not that device.
         """
         device = self.root / register.device.lstrip("/")
         with _closing(os.open(device, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)) as held:
             found = os.fstat(held)
             numbers = (os.major(found.st_rdev), os.minor(found.st_rdev))
             is_device = stat.S_ISCHR(found.st_mode) and numbers == (_MSR_MAJOR, register.cpu)
-            if self._is_a_machine and not is_device:
-                raise _refused(register.device, f"it is not the device of CPU {register.cpu}'s registers")
+            if self._is_real_root and not is_device:
+                raise _refused(register.device, f"not the register device of CPU {register.cpu}")
             with _closing(_reopen(held, flags)) as file:
                 yield file
 
     @property
-    def _is_a_machine(self) -> bool:
+    def _is_real_root(self) -> bool:
         return self.root == Path("/")
 
-    def _require_kernels(self, path: str, held: int) -> None:
+    def _require_kernel_file(self, path: str, held: int) -> None:
         if not stat.S_ISREG(os.fstat(held).st_mode):
-            raise _refused(path, "it is not a file with a value")
-        if self._is_a_machine and file_system_of(held) != _file_system_for(path):
-            raise _refused(path, "something else is mounted there")
+            raise _refused(path, "not a regular file")
+        if self._is_real_root and file_system_of(held) != _file_system_for(path):
+            raise _refused(path, "on a different file system than the kernel's")
 
 
 def _file_system_for(path: str) -> int:
@@ -116,14 +116,14 @@ def _reopen(held: int, flags: int) -> int:
 def _held(path: str, hold: Callable[[], int]) -> int:
     """Return the result of ``hold``.
 
-    Raises: RefusedError where the path leads away; OSError.
+    Raises: RefusedError if the path leads elsewhere; OSError.
     """
     try:
         return hold()
     except OSError as error:
-        if error.errno not in _LED_AWAY:
+        if error.errno not in _WHY_OUTSIDE:
             raise
-        raise _refused(path, _LED_AWAY[error.errno]) from error
+        raise _refused(path, _WHY_OUTSIDE[error.errno]) from error
 
 
 @contextmanager
@@ -143,8 +143,8 @@ def _refused(path: str, why: str) -> RefusedError:
 def hold_beneath(directory: int, path: str, *, may_have_links: bool) -> int:
     """Return a descriptor (O_PATH) of a path below a directory.
 
-    Links may lead from place to place below it, if at all, and never out of it.
-    Raises: OSError, EXDEV or ELOOP for a path that leads away.
+    Links are followed only if ``may_have_links``, and must stay below the directory.
+    Raises: OSError, with EXDEV or ELOOP for a path that leads out of it.
     """
     resolve = _BENEATH | _NO_MAGIC_LINKS | (0 if may_have_links else _NO_LINKS)
     for _ in range(_ATTEMPTS):
@@ -159,9 +159,9 @@ def hold_beneath(directory: int, path: str, *, may_have_links: bool) -> int:
 
 
 def walk_beneath(directory: int, path: str, *, may_have_links: bool) -> int:
-    """Do the same without openat2.
+    """Return the descriptor of ``hold_beneath`` without openat2.
 
-    Links are resolved beforehand and none is followed any more: one that is put there meanwhile is an error.
+    Links are resolved first, and none is followed afterwards: a link created in between is an error.
     Raises: OSError.
     """
     names = Path(_resolved(directory, path)).parts if may_have_links else path.split("/")
@@ -182,7 +182,7 @@ def walk_beneath(directory: int, path: str, *, may_have_links: bool) -> int:
 
 
 def file_system_of(file: int) -> int:
-    """Return the number of the file system that a file lies on. Raises: OSError."""
+    """Return the type number of a file's file system. Raises: OSError."""
     buffer = ctypes.create_string_buffer(_STATFS_BYTES)
     if _LIBC.fstatfs(file, buffer) != 0:
         raise _last_error("fstatfs")
@@ -199,7 +199,7 @@ def _openat2(directory: int, path: str, how: _OpenHow) -> int:
 
 
 def _resolved(directory: int, path: str) -> str:
-    """Return the path without links. Raises: OSError if it does not stay below the directory."""
+    """Return the path with links resolved. Raises: OSError if it leads out of the directory."""
     top = Path(f"/proc/self/fd/{directory}").readlink()
     real = os.path.realpath(f"{top}/{path}")
     if not real.startswith(f"{top}/"):

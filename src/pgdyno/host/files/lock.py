@@ -1,6 +1,6 @@
 """Journal lock: only one pgdyno process at a time works with a journal.
 
-The kernel releases the lock when its holder dies.
+The kernel releases the lock when its holder exits.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 
 from pgdyno.base.errors import LockHeldError
 
-_NOTE_BYTES = 32  # always as long, so that a shorter number leaves nothing of a longer one
+_NOTE_BYTES = 32  # a fixed length, to overwrite a longer process id completely
 
 
 @contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
-    """Hold the lock file ``path``, which tells the holder's process id.
+    """Hold the lock file ``path``, which contains the holder's process id.
 
-    Raises: LockHeldError naming that process if somebody else holds it; OSError if the file cannot be opened.
+    Raises: LockHeldError, naming the process that holds it; OSError if the file cannot be opened.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -29,7 +29,7 @@ def exclusive_lock(path: Path) -> Iterator[None]:
         except BlockingIOError:
             holder = os.pread(file, _NOTE_BYTES, 0).decode().strip()
             raise _held(path, holder) from None
-        with suppress(OSError):  # the lock holds without a note: a full disk does not keep a revert away
+        with suppress(OSError):  # the process id is optional: a full disk must not prevent a revert
             os.pwrite(file, f"{os.getpid()}\n".ljust(_NOTE_BYTES).encode(), 0)
         yield
     finally:
@@ -37,9 +37,9 @@ def exclusive_lock(path: Path) -> Iterator[None]:
 
 
 def _held(path: Path, holder: str) -> LockHeldError:
-    who = f"process {holder}" if holder else "a process that has not yet said its number"
+    who = f"process {holder}" if holder else "a process that has not yet written its process id"
     return LockHeldError(
-        "another pgdyno is changing something on this host",
+        "another pgdyno process is making changes on this host",
         detail=f"{who} holds {path}",
         hint="wait until it has ended, then see pgdyno status",
     )

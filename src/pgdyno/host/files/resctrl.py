@@ -1,7 +1,7 @@
-"""System calls of the kernel's file system resctrl: mounting it, and making groups.
+"""System calls for the kernel's resctrl file system: mounting it, and making groups.
 
-A directory that is made in it is a group of tasks, with files in it; removing it gives the tasks back to the
-group of all others.
+A directory made in it is a group of tasks, which the kernel fills with files. Removing the directory returns
+its tasks to the default group.
 
 Source: Linux, Documentation/filesystems/resctrl.rst.
 """
@@ -21,26 +21,26 @@ _TIMEOUT_S = 30.0  # arbitrary; the kernel takes milliseconds
 
 @dataclass(frozen=True)
 class Resctrl:
-    """The file system below ``root``: ``/``, or in tests a directory that looks like a machine."""
+    """The file system below ``root``: ``/``, or in tests a directory that imitates a machine."""
 
     root: Path = Path("/")
 
     def mount(self, *, with_cdp: bool) -> None:
-        """Mount the file system. Raises: ServerError with the program's words."""
+        """Mount the file system. Raises: ServerError with mount's message."""
         options = ["-o", "cdp"] if with_cdp else []
         _run(["mount", "-t", "resctrl", *options, "resctrl", RESCTRL])
 
     def unmount(self) -> None:
-        """Unmount it, which gives all tasks the whole cache again. Raises: ServerError."""
+        """Unmount it, which gives all tasks the whole cache. Raises: ServerError."""
         _run(["umount", RESCTRL])
 
     def make_group(self, path: str) -> None:
-        """Make a group. Raises: OSError: FileExistsError, ENOSPC if the processor has no more of them."""
+        """Make a group. Raises: OSError: FileExistsError, ENOSPC if the processor supports no more groups."""
         os.mkdir(self.root / path.lstrip("/"))  # noqa: PTH102 — as remove_group
 
     def remove_group(self, path: str) -> None:
-        """Remove a group, although it has files: they are the kernel's. Raises: OSError."""
-        os.rmdir(self.root / path.lstrip("/"))  # noqa: PTH106 — pathlib's would do the same
+        """Remove a group; its files are the kernel's and need no removal. Raises: OSError."""
+        os.rmdir(self.root / path.lstrip("/"))  # noqa: PTH106 — pathlib would do the same
 
 
 def _run(argv: list[str]) -> None:

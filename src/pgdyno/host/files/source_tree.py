@@ -1,8 +1,8 @@
-"""Read trees of source files that may be another user's.
+"""Read source trees that may belong to another user.
 
-Root gives a copy to the account that builds, so that it must not be led to files that only root may read. All
-is opened below open directories; no link is followed, only plain files are read, and where somebody else than
-root could have led the path there, root has that user's rights.
+Root copies a tree for the build account, and must not be tricked into copying files that only root may read.
+Every file is opened relative to an open directory, no symbolic link is followed, and only regular files are
+read. If a user other than root could have redirected the path, root reads with that user's rights.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pgdyno.host.files.walk import Walk, walk
 
 
 class Kind(Enum):
-    """The kind of an entry of a tree; as bytes, a part of the tree's checksum."""
+    """Kind of a tree entry; its value is a part of the tree's checksum."""
 
     DIRECTORY = b"directory"
     LINK = b"link"
@@ -35,9 +35,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class TreeFile:
-    """An entry of a tree. ``chunks`` is its content, a link's target; it is read before the next entry.
+    """An entry of a tree. ``chunks`` is a file's content or a link's target; read it before the next entry.
 
-    ``name`` is below the tree, ``changed_ns`` the time of its last change: make compares these.
+    ``name`` is relative to the tree. ``changed_ns`` is the modification time, which make compares.
     """
 
     name: str
@@ -51,57 +51,57 @@ class SourceTree(Protocol):
     """An open tree of source files."""
 
     def files(self, skipped: Collection[str] = ()) -> Iterator[TreeFile]:
-        """Yield all entries in a fixed order, without those of some names. Raises: OSError."""
+        """Yield all entries in a fixed order, except those named in ``skipped``. Raises: OSError."""
         ...
 
     def names(self) -> Collection[str]:
-        """Return the names of the entries at the top. Raises: OSError."""
+        """Return the names of the top-level entries. Raises: OSError."""
         ...
 
     def has(self, name: str) -> bool:
-        """Whether there is an entry of that name, which may have slashes. Raises: OSError."""
+        """Whether an entry of that name exists; the name may have slashes. Raises: OSError."""
         ...
 
     def text(self, name: str) -> str:
-        """Return a file at the top. Raises: OSError."""
+        """Return the text of a top-level file. Raises: OSError."""
         ...
 
 
 OpenTree: TypeAlias = Callable[[Path], AbstractContextManager[SourceTree]]
-"""Opens a tree. Raises: RefusedError, also for what is found in it while it is open."""
+"""Opens a tree. Raises: RefusedError, also for an entry refused while the tree is open."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # O_NONBLOCK: FIFOs
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK_BYTES = 1 << 20
-_MOST_BYTES = 4 << 30  # of a tree: PostgreSQL's has 300 MB; a file with a hole may be larger than the disk
-_TEXT_BYTES = 8 << 20  # of a configure: it has 600 kB
-_DEEPEST = 64  # arbitrary: PostgreSQL's tree is 8 deep
+_MOST_BYTES = 4 << 30  # per tree: PostgreSQL's has 300 MB; a sparse file may be larger than the disk
+_TEXT_BYTES = 8 << 20  # the largest text is configure, with 600 kB
+_DEEPEST = 64  # arbitrary: PostgreSQL's tree is 8 levels deep
 _EXECUTABLE = 0o111
 _NOBODYS_GROUP = 65534
 
 
 @dataclass(frozen=True)
 class OwnersTree:
-    """An open tree, and the user by whose rights it is read."""
+    """An open tree, read with the rights of ``user``."""
 
     descriptor: int
     user: int
     group: int
 
     def files(self, skipped: Collection[str] = ()) -> Iterator[TreeFile]:
-        """Yield all entries in a fixed order, without those of some names."""
+        """Yield all entries in a fixed order, except those named in ``skipped``."""
         size_bytes = 0
         for file in self._below(self.descriptor, "", skipped):
             size_bytes += file.size_bytes
             if size_bytes > _MOST_BYTES:
-                raise UntrustedError(f'with "{file.name}" it has more than {_MOST_BYTES} bytes')
+                raise UntrustedError(f'the tree exceeds {_MOST_BYTES} bytes at "{file.name}"')
             yield file
 
     def names(self) -> Collection[str]:
-        """Return the names of the entries at the top."""
+        """Return the names of the top-level entries."""
         return os.listdir(self.descriptor)  # noqa: PTH208 — a Path has no descriptor
 
     def has(self, name: str) -> bool:
-        """Whether there is an entry of that name."""
+        """Whether an entry of that name exists."""
         try:
             with acting_as(self.user, self.group):
                 os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
@@ -110,20 +110,20 @@ class OwnersTree:
         return True
 
     def text(self, name: str) -> str:
-        """Return the beginning of a plain file at the top."""
+        """Return the text of a top-level regular file, at most 8 MiB."""
         with self._opened(name, name, _READ, self.descriptor) as file:
             _require_plain(name, os.fstat(file))
             return os.read(file, _TEXT_BYTES).decode(errors="replace")
 
     def plain_file(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a plain file at the top."""
+        """Yield the content of a top-level regular file."""
         with self._opened(name, name, _READ, self.descriptor) as file:
             _require_plain(name, status := os.fstat(file))
             yield from _chunks(file, name, status.st_size)
 
     def _below(self, directory: int, place: str, skipped: Collection[str]) -> Iterator[TreeFile]:
         if place.count("/") > _DEEPEST:
-            raise UntrustedError(f'"{place}" is nested deeper than {_DEEPEST}')
+            raise UntrustedError(f'"{place}" is nested more than {_DEEPEST} levels deep')
         names = sorted(name for name in os.listdir(directory) if name not in skipped)
         kinds = {name: self._status(name, directory).st_mode for name in names}
         for name in names:
@@ -160,9 +160,9 @@ class OwnersTree:
                 descriptor = os.open(name, flags, dir_fd=directory)
             except OSError as error:
                 if error.errno == errno.ELOOP:
-                    raise UntrustedError(f'"{place}" is a symbolic link', "name what it leads to") from error
+                    raise UntrustedError(f'"{place}" is a symbolic link', "name its target") from error
                 if error.errno == errno.ENXIO:  # a socket
-                    raise UntrustedError(f'"{place}" is not a plain file') from error
+                    raise UntrustedError(f'"{place}" is not a regular file') from error
                 raise OSError(error.errno, f"{place}: {error.strerror}") from error
         try:
             self._require_readable(place, os.fstat(descriptor))
@@ -171,20 +171,20 @@ class OwnersTree:
             os.close(descriptor)
 
     def _require_readable(self, place: str, status: os.stat_result) -> None:
-        """Refuse a file that the rights of root's groups opened: acting as a user leaves these."""
+        """Refuse a file that only root's groups may read: ``acting_as`` keeps the supplementary groups."""
         is_others = self.user not in (0, status.st_uid)
         if os.geteuid() == 0 and is_others and not status.st_mode & stat.S_IROTH:
             raise UntrustedError(
-                f'"{place}" belongs to user {status.st_uid}, and the tree to user {self.user}',
-                f"give it to user {self.user}",
+                f'"{place}" belongs to user {status.st_uid}, but the tree belongs to user {self.user}',
+                f"change its owner to user {self.user}",
             )
 
 
 @contextmanager
 def opened_tree(path: Path, called: Path | None = None) -> Iterator[OwnersTree]:
-    """Provide the tree that a path leads to at this moment; errors call it by another name if told so.
+    """Open the tree that a path leads to at this moment. Errors name ``called`` instead of ``path`` if given.
 
-    Raises: RefusedError, also for what is found in it while it is open.
+    Raises: RefusedError, also for an entry refused while the tree is open.
     """
     try:
         with walk(path) as reached:
@@ -198,25 +198,25 @@ def opened_tree(path: Path, called: Path | None = None) -> Iterator[OwnersTree]:
             finally:
                 os.close(descriptor)
     except OSError as error:
-        raise failure(RefusedError, f'"{called or path}" cannot be taken as source', error) from error
+        raise failure(RefusedError, f'"{called or path}" cannot be used as source', error) from error
 
 
 def plain_file(path: Path) -> Iterator[bytes]:
-    """Yield the content of a plain file. Raises: RefusedError."""
+    """Yield the content of a regular file. Raises: RefusedError."""
     with opened_tree(path.parent, called=path) as tree:
         yield from tree.plain_file(path.name)
 
 
 def _reader(path: Path, reached: Walk) -> tuple[int, int]:
-    """Return the user, with its group, who could have led the path there; root if it is root alone."""
+    """Return the user, with its group, who could have redirected the path; root if only root could."""
     passed = [*reached.links, *reached.directories, (path, reached.status)]
     others = sorted({one.st_uid for _, one in passed} - {0})
     if os.geteuid() != 0 or not others:
         return os.geteuid(), os.getegid()
     if len(others) > 1:
         raise UntrustedError(
-            f"users {' and '.join(map(str, others))} both can replace what lies there",
-            "copy it to a directory of root's, or of one of them",
+            f"users {' and '.join(map(str, others))} can all replace its content",
+            "copy it to a directory that root or one of them owns",
         )
     try:
         return others[0], pwd.getpwuid(others[0]).pw_gid
@@ -225,15 +225,17 @@ def _reader(path: Path, reached: Walk) -> tuple[int, int]:
 
 
 def _require_reachable(path: Path, reached: Walk, user: int, group: int) -> None:
-    """Refuse a place to which a user's link leads through directories that are closed to that user."""
+    """Refuse a place reached by a user's link through directories that this user cannot search."""
     with _without_groups_of_root(), acting_as(user, group), walk(path) as again:
         if not os.path.samestat(again.status, reached.status):
-            raise UntrustedError(f'"{path}" leads elsewhere now', "name what does not change meanwhile")
+            raise UntrustedError(
+                f'"{path}" was redirected while it was read', "name a path that does not change"
+            )
 
 
 @contextmanager
 def _without_groups_of_root() -> Iterator[None]:
-    """Leave root's groups, which some distributions let into root's home directory."""
+    """Drop root's groups, which may enter root's home directory on some distributions."""
     if os.geteuid() != 0:
         yield
         return
@@ -247,13 +249,13 @@ def _without_groups_of_root() -> Iterator[None]:
 
 def _require_plain(place: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise UntrustedError(f'"{place}" is not a plain file', "remove it, or name a clean checkout")
+        raise UntrustedError(f'"{place}" is not a regular file', "remove it, or name a clean checkout")
 
 
 def _chunks(file: int, place: str, size_bytes: int) -> Iterator[bytes]:
     while size_bytes:
         chunk = os.read(file, min(size_bytes, _CHUNK_BYTES))
         if not chunk:
-            raise UntrustedError(f'"{place}" was cut off while it was read')
+            raise UntrustedError(f'"{place}" was truncated while it was read')
         size_bytes -= len(chunk)
         yield chunk

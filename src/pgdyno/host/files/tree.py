@@ -1,10 +1,10 @@
 """Read the inspected host's files.
 
-This is the only code of the package that accesses them.
+No other code of the package accesses them.
 
-Paths are written as the inspected host knows them (``/proc/meminfo``), in calls and in the sources of facts.
-The root is relocatable, so that a host can be a directory of files that a test has written. A file that is
-absent, forbidden or empty is a fact that says so, never an exception.
+Calls and sources of facts have paths as on the inspected host (``/proc/meminfo``). The root is relocatable:
+in tests, a host is a directory of files that the test wrote. A missing, unreadable or empty file gives an
+unknown fact with the reason, never an exception.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Tree:
     root: Path = Path("/")
 
     def text(self, path: str, limit_bytes: int = _LIMIT_BYTES) -> Fact[str]:
-        """Return a file's text without surrounding white space, at most ``limit_bytes`` of it."""
+        """Return at most ``limit_bytes`` of a file's text, without surrounding white space."""
         try:
             text = _read(self.locate(path), limit_bytes).decode(errors="replace").strip()
         except OSError as error:
@@ -61,9 +61,10 @@ class Tree:
             return Fact(_reason(error), path)
 
     def scan_plain(self, path: str, parse: Callable[[BinaryIO], T | Unknown]) -> Fact[T]:
-        """Return like ``scan`` the value in a plain file, links followed.
+        """Return the value in a regular file, like ``scan``; links are followed.
 
-        Nothing else is opened: whoever named the file may have put a FIFO there, which answers nobody.
+        Nothing else is opened: the process that chose the name may have put a FIFO there, and reading would
+        block.
         """
         try:
             look = os.open(self.locate(path), os.O_PATH | os.O_CLOEXEC)
@@ -71,7 +72,7 @@ class Tree:
             return Fact(_reason(error), path)
         try:
             if not stat.S_ISREG(os.fstat(look).st_mode):
-                return unknown("not a plain file", path)
+                return unknown("not a regular file", path)
             with open(f"/proc/self/fd/{look}", "rb") as file:  # noqa: PTH123 — as in _read
                 return Fact(parse(file), path)
         except OSError as error:
@@ -80,7 +81,7 @@ class Tree:
             os.close(look)
 
     def register(self, path: str, number: int) -> Fact[int]:
-        """Return a register of a processor: eight bytes at the offset of its number, see msr(4)."""
+        """Return a processor's register: eight bytes at the offset equal to its number, see msr(4)."""
         try:
             with open(self.locate(path), "rb", buffering=0) as file:  # noqa: PTH123 — as in _read
                 content = os.pread(file.fileno(), _REGISTER_BYTES, number)
@@ -104,7 +105,7 @@ class Tree:
             return Fact(_reason(error), path)
 
     def available_bytes(self, directory: str) -> Fact[int]:
-        """Return how much an unprivileged user may still write to the file system of ``directory``."""
+        """Return the space for unprivileged users on the file system of ``directory``."""
         try:
             status = os.statvfs(self.locate(directory))
         except OSError as error:
@@ -112,7 +113,7 @@ class Tree:
         return Fact(status.f_bavail * status.f_frsize, f"statvfs {directory}")
 
     def is_same_file(self, path: str, other: str) -> Fact[bool]:
-        """Whether two paths lead to one file or directory, links followed."""
+        """Whether two paths lead to the same file or directory; links are followed."""
         source = f"{path}, {other}"
         try:
             return Fact(os.path.samefile(self.locate(path), self.locate(other)), source)  # noqa: PTH121
@@ -120,14 +121,14 @@ class Tree:
             return Fact(_reason(error), source)
 
     def locate(self, path: str) -> str:
-        """Return where a path of the inspected host is for us. Every access comes through here."""
+        """Return the local path of a path on the inspected host. Every access uses this method."""
         return f"{self.root}/{path.lstrip('/')}"
 
 
 def _read(path: str, limit_bytes: int) -> bytes:
     """Read a file in chunks.
 
-    The kernel allocates the requested size, and refuses megabytes for a sysctl (ENOMEM).
+    For a sysctl the kernel allocates the requested size, and refuses megabytes (ENOMEM).
     """
     content = b""
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123 — hundreds of files, and Path is slower
@@ -147,12 +148,12 @@ def parsed(fact: Fact[S], parse: Callable[[S], T | Unknown]) -> Fact[T]:
 
 
 def first_known(*facts: Fact[T]) -> Fact[T]:
-    """Return the first fact that is known, else the first of all: it has the usual source."""
+    """Return the first known fact; if none is known, the first one, which has the usual source."""
     return next((fact for fact in facts if fact.is_known), facts[0])
 
 
 def together(facts: dict[K, Fact[T]], source: str) -> Fact[dict[K, T]]:
-    """Join facts that make sense only together: unknown as soon as one of them is."""
+    """Join facts that make sense only together: unknown if any of them is."""
     values: dict[K, T] = {}
     for name, fact in facts.items():
         if isinstance(fact.value, Unknown):

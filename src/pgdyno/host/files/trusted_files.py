@@ -1,8 +1,8 @@
-"""Files that steer pgdyno, and directories that it works in: nobody but the caller and root can change them.
+"""Check that only the caller and root can change pgdyno's configuration files and working directories.
 
-As ssh has it for its own files: they belong to the caller or to root, and nobody else can write them. The
-same holds for each directory and link that leads there; a directory where everybody may make entries of his
-own, as in /tmp, may be one of them.
+The rules are those of ssh for its own files: a file belongs to the caller or root, and no one else can write
+it. The same holds for each directory and link on the path, except that sticky directories such as /tmp are
+allowed there.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pgdyno.host.files.walk import walk
 
 @dataclass(frozen=True)
 class Weakness:
-    """A place through which others could change a file or directory, and why; the command that mends it.
+    """A path through which other users could change a file or directory, the reason, and the fix.
 
-    None mends what is another user's: it is that user's to change.
+    ``mending`` is a command; None if the path belongs to another user, who must fix it.
     """
 
     place: Path
@@ -32,9 +32,9 @@ class Weakness:
 
 
 def weakness(path: Path) -> Weakness | None:
-    """Return how others could change a file or directory; None if they cannot.
+    """Return how other users could change a file or directory; None if they cannot.
 
-    It may not be there yet. Raises: OSError if the path cannot be followed.
+    It need not exist yet. Raises: OSError if the path cannot be followed.
     """
     there = next(one for one in (path.absolute(), *path.absolute().parents) if os.path.lexists(one))
     with walk(there, may_be_file=True) as reached:
@@ -48,9 +48,9 @@ def weakness(path: Path) -> Weakness | None:
 
 
 def require_trusted(path: Path, purpose: str, hint: str | None = None) -> None:
-    """Refuse a file or directory that others could change.
+    """Refuse a file or directory that other users could change.
 
-    ``purpose`` says what it decides; ``hint`` takes the place of ours. Raises: RefusedError.
+    ``purpose`` is a clause about its role; ``hint`` replaces the default hint. Raises: RefusedError.
     """
     try:
         found = weakness(path)
@@ -58,35 +58,35 @@ def require_trusted(path: Path, purpose: str, hint: str | None = None) -> None:
         raise RefusedError(f"{path} cannot be followed", detail=error.strerror) from error
     if found is None:
         return
-    of = "it" if found.place == path else f"{found.place}, which leads there,"
-    otherwise = "have it in a directory of your own, below directories of yours and root's alone"
-    mended = None if found.mending is None else f"look at it; if it is right, {shlex.join(found.mending)}"
+    subject = "it" if found.place == path else f"{found.place} on its path"
+    moving = "move it to a directory that you own, and whose parents only you and root own"
+    fixing = None if found.mending is None else f"check its content, then run {shlex.join(found.mending)}"
     raise RefusedError(
-        f"{path} is not used: {of} {found.why}",
-        detail=f"{purpose}: nobody but you and root may be able to change it",
-        hint=hint or (otherwise if mended is None else f"{mended}; or {otherwise}"),
+        f"{path} is not used: {subject} {found.why}",
+        detail=f"{purpose}: only you and root may be able to change it",
+        hint=hint or (moving if fixing is None else f"{fixing}; or {moving}"),
     )
 
 
 def _weakness_of(place: Path, status: os.stat_result, *, is_passed: bool) -> Weakness | None:
     caller = os.geteuid()
     if status.st_uid not in (0, caller):
-        why = f"belongs to {_name_of(status.st_uid)}, and you are {_name_of(caller)}"
+        why = f"belongs to {_name_of(status.st_uid)}, but you are {_name_of(caller)}"
         mending = None if is_passed or caller != 0 else ("chown", _name_of(caller), str(place))
         return Weakness(place, why, mending)
     if stat.S_ISLNK(status.st_mode) or (is_passed and status.st_mode & stat.S_ISVTX):
         return None
-    writer = "everybody" if status.st_mode & stat.S_IWOTH else _group_that_writes(status)
+    writer = "everyone" if status.st_mode & stat.S_IWOTH else _writing_group(status)
     if writer is None:
         return None
     mending = ("chmod", "go-w", str(place)) if caller in (0, status.st_uid) else None
     return Weakness(place, f"can be changed by {writer}", mending)
 
 
-def _group_that_writes(status: os.stat_result) -> str | None:
-    """Return the group that may write, unless it is root's, or one that the caller alone is in.
+def _writing_group(status: os.stat_result) -> str | None:
+    """Return the group with write permission, unless it is root's or the caller is its only member.
 
-    Many systems give each user such a group, and let its members write what he makes (umask 002).
+    Many systems give each user a private group, and make new files writable by it (umask 002).
     """
     if not status.st_mode & stat.S_IWGRP or status.st_gid == 0:
         return None

@@ -1,7 +1,8 @@
 """Follow a path name by name, and report the owners of its links and directories.
 
-Nothing is looked at twice: each name is opened below the descriptor of the one before, and a symbolic link is
-read through its own descriptor. Whatever is exchanged meanwhile, the answer is about what was passed through.
+No name is looked up twice: each is opened relative to the descriptor of the previous one, and a symbolic link
+is read through its own descriptor. Even if files are replaced during the walk, the report describes the files
+that were actually passed.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _MOST_LINKS = 40  # like the kernel: path_resolution(7)
-_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC  # O_PATH: neither reads nor waits, whatever it is
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC  # O_PATH: opens any kind of file without reading or blocking
 
 
 @dataclass
 class Walk:
-    """Where a path has led: ``descriptor`` and ``status`` are those of the place that was reached.
+    """Where a path leads: ``descriptor`` and ``status`` are those of the place reached.
 
-    ``links`` and ``directories`` are those on the way, each with its status.
+    ``links`` and ``directories`` are those on the path, each with its status.
     """
 
     descriptor: int
@@ -31,16 +32,17 @@ class Walk:
     directories: list[tuple[Path, os.stat_result]] = field(default_factory=list)
 
     def move(self, descriptor: int) -> None:
-        """Go on from another descriptor, which is this object's to close from now on."""
+        """Continue from another descriptor, which this object closes from now on."""
         os.close(self.descriptor)
         self.descriptor, self.status = descriptor, os.fstat(descriptor)
 
 
 @contextmanager
 def walk(path: Path, *, may_be_file: bool = False) -> Iterator[Walk]:
-    """Provide the directory that an absolute or relative path leads to, or whatever else it may lead to.
+    """Open the directory that a path leads to; with ``may_be_file``, a file of any kind.
 
-    Raises: OSError, with ENOTDIR if it is none, and ELOOP for more links than the kernel would follow.
+    Raises: OSError, with ENOTDIR for a file without ``may_be_file``, and ELOOP for more links than the kernel
+    follows.
     """
     start = os.open("/", _LOOK)
     reached = Walk(start, os.fstat(start))
@@ -72,7 +74,7 @@ def _follow(reached: Walk, path: Path, *, may_be_file: bool) -> None:
 
 
 def _read_link(reached: Walk, link: int, place: Path) -> Path:
-    """Return where an open link leads, take down whose it is, and close it."""
+    """Return an open link's target, record its status, and close it."""
     try:
         reached.links.append((place, os.fstat(link)))
         if len(reached.links) > _MOST_LINKS:

@@ -1,1 +1,1 @@
-"""Machine properties, effective limits, and the sources of kernel values."""
+"""Machine properties, effective limits, and the boot-time sources of kernel values."""

@@ -1,7 +1,7 @@
-"""The limits that the control groups of a process set, topmost group first.
+"""Limits set by the control groups of a process, topmost group first.
 
-"No limit" is written as ``max`` (v2), -1 (v1), an absent file (the root group has none) or a huge number
-(9223372036854771712 in v1): the last is a limit like any other, and larger than what any host has.
+"No limit" is written as ``max`` (v2), -1 (v1), a missing file (the root group has none) or a huge number
+(9223372036854771712 in v1). The huge number is treated as a limit, larger than any host's resources.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _MEMORY_FILES = {
     1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     2: ("memory.max", "memory.current", "inactive_file"),
 }
-"""By cgroup version: the limit, what is used, and the key in memory.stat of cache that is given up first."""
+"""By cgroup version: the limit, the usage, and the key in memory.stat of the cache reclaimed first."""
 
 
 def memory_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
     """Return the hard memory limits in bytes.
 
-    v1's statistics also include the limits of groups above the mounted part of the hierarchy.
+    v1's memory.stat also includes the limits of groups above the mounted part of the hierarchy.
     """
     v1: Parsers[int] = {"memory.limit_in_bytes": limit, "memory.stat": hierarchical_limit}
     return _limits(tree, membership, "memory", {1: v1, 2: {"memory.max": limit}})
 
 
 def memory_high_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
-    """Return the limits in bytes above which processes are slowed down; only v2 has them."""
+    """Return the limits in bytes above which the kernel throttles processes; only v2 has them."""
     return _limits(tree, membership, "memory", {1: {}, 2: {"memory.high": limit}})
 
 
 def memory_left(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
-    """Return how many bytes each group that is limited may still use; file cache it can give up counts."""
+    """Return the bytes that each limited group may still use, including reclaimable file cache."""
     hierarchy = read_hierarchy(tree, membership, "memory")
     if isinstance(hierarchy.value, Unknown):
         return [Fact(hierarchy.value, hierarchy.source)]
@@ -56,8 +56,8 @@ def _left(tree: Tree, directory: str, maximum: str, current: str, cache: str) ->
     stat = tree.read(
         f"{directory}/memory.stat", lambda text: dict(line.split() for line in text.splitlines())
     )
-    given_up = int(stat.or_else({}).get(cache, "0"))
-    return Fact(max(0, most.value - used.value + given_up), f"{most.source}, {used.source}")
+    reclaimable = int(stat.or_else({}).get(cache, "0"))
+    return Fact(max(0, most.value - used.value + reclaimable), f"{most.source}, {used.source}")
 
 
 def pids_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
@@ -66,7 +66,7 @@ def pids_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[int]]:
 
 
 def hugetlb_limits(tree: Tree, membership: Fact[Membership], page_bytes: int) -> list[Fact[int]]:
-    """Return the limits in bytes on huge pages of one size: on their use and on their reservation."""
+    """Return the limits in bytes on the use and the reservation of huge pages of one size."""
     pages = f"hugetlb.{_page_size_name(page_bytes)}"
     v1: Parsers[int] = {f"{pages}.limit_in_bytes": limit, f"{pages}.rsvd.limit_in_bytes": limit}
     return _limits(
@@ -91,7 +91,7 @@ def cpu_limits(tree: Tree, membership: Fact[Membership]) -> list[Fact[float]]:
 
 
 def limit(text: str) -> int | Unknown:
-    """Parse a limit that is a number, ``max`` or -1."""
+    """Parse a limit: a number, ``max`` or -1."""
     return NO_LIMIT if text in ("max", "-1") else number(text)
 
 
@@ -102,7 +102,7 @@ def cpu_max(text: str) -> float | Unknown:
 
 
 def hierarchical_limit(text: str) -> int | Unknown:
-    """Find the smallest limit of a group and all groups above it in v1's memory.stat."""
+    """Return the smallest limit of a group and its ancestors from v1's memory.stat."""
     for line in text.splitlines():
         key, _, value = line.partition(" ")
         if key == "hierarchical_memory_limit":
@@ -131,7 +131,7 @@ def _cpus(quota_us: int | Unknown, period_us: int | Unknown) -> float | Unknown:
 def _limits(
     tree: Tree, membership: Fact[Membership], controller: str, files: Mapping[int, Parsers[T]]
 ) -> list[Fact[T]]:
-    """Read the files of every group; ``files`` says which, by cgroup version."""
+    """Read ``files``, given by cgroup version, of every group."""
     hierarchy = read_hierarchy(tree, membership, controller)
     if isinstance(hierarchy.value, Unknown):
         return [Fact(hierarchy.value, hierarchy.source)]
@@ -143,7 +143,7 @@ def _limits(
 
 
 def _page_size_name(page_bytes: int) -> str:
-    """Name a huge page size as the kernel's mem_fmt does in file names: 2MB, 1GB, 64KB."""
+    """Return a huge page size as in the kernel's file names (mem_fmt): 2MB, 1GB, 64KB."""
     for shift, unit in ((30, "GB"), (20, "MB")):
         if page_bytes >= 1 << shift:
             return f"{page_bytes >> shift}{unit}"

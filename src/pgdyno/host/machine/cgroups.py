@@ -1,9 +1,9 @@
-"""Control groups: which directories hold the limits of a process.
+"""Control groups: the directories with the limits of a process.
 
-A limit may sit on the process's own group or on any group above it, in a v1 hierarchy per controller, in
-the one v2 hierarchy, or (hybrid) in both. /proc/PID/cgroup names the group relative to the reader's cgroup
-namespace, and mountinfo's root says which part of the hierarchy is mounted; both are needed to find the
-directory. Groups above the mounted part cannot be seen from inside a container.
+A limit may be set on the process's group or on any ancestor, in a v1 hierarchy per controller, in the single
+v2 hierarchy, or (hybrid) in both. /proc/PID/cgroup names the group relative to the reader's cgroup namespace,
+and mountinfo's root field names the mounted part of the hierarchy; finding the directory takes both. Groups
+above the mounted part are invisible inside a container.
 
 Source: cgroups(7), cgroup_namespaces(7), Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/.
 """
@@ -18,17 +18,17 @@ from pgdyno.host.machine.mounts import MountEntry, read_mountinfo
 
 _UNIFIED = ""  # the controller name in the line of v2, "0::/path"
 _IN_EVERY_GROUP = "cgroup.procs"
-_NO_GROUP = Unknown("no control group is there: it is gone, or another file system covers it")
+_NO_GROUP = Unknown("not a control group: it was removed, or another file system is mounted over it")
 _INITIAL_NAMESPACE = "cgroup:[4026531835]"  # PROC_CGROUP_INIT_INO in Linux, include/linux/proc_ns.h
 
 
 @dataclass(frozen=True)
 class Membership:
-    """The groups of one process, and the mounts through which their files can be read."""
+    """The groups of one process, and the mounts for reading their files."""
 
     groups: dict[str, str]  # controller → path
     mounts: tuple[MountEntry, ...]
-    is_namespaced: bool  # whether the path "/" may be a group below the real root
+    is_namespaced: bool  # if so, the path "/" may be a group below the real root
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Hierarchy:
 
 
 def read_membership(tree: Tree, process: str) -> Fact[Membership]:
-    """Find the groups of ``process`` (``self`` or a process id)."""
-    mounts = read_mountinfo(tree, "self")  # the reader's: it is the reader who opens the files
+    """Return the groups of ``process`` (``self`` or a process id)."""
+    mounts = read_mountinfo(tree, "self")  # not the process's: this process opens the files
     groups = tree.read(f"/proc/{process}/cgroup", parse_groups)
     if groups.value == NO_SUCH_FILE and tree.names(f"/proc/{process}").is_known:
         groups = Fact({}, groups.source)  # the kernel was built without control groups
@@ -57,9 +57,9 @@ def read_membership(tree: Tree, process: str) -> Fact[Membership]:
 
 
 def read_hierarchy(tree: Tree, membership: Fact[Membership], controller: str) -> Fact[Hierarchy]:
-    """Find the directories that limit ``controller``; unknown when the lowest is not seen as a group.
+    """Return the directories that limit ``controller``; unknown if the lowest is not visible as a group.
 
-    Without that check a group that is invisible would look like a group without limits.
+    Without that check an invisible group would look like a group without limits.
     """
     hierarchy = parsed(membership, lambda known: find_hierarchy(known, controller))
     directories = () if isinstance(hierarchy.value, Unknown) else hierarchy.value.directories
@@ -73,7 +73,7 @@ def read_hierarchy(tree: Tree, membership: Fact[Membership], controller: str) ->
 
 
 def cgroup_version(mounts: tuple[MountEntry, ...]) -> str:
-    """Return v1, v2, hybrid (both kinds are mounted) or none."""
+    """Return v1, v2, hybrid (both are mounted) or none."""
     kinds = {mount.filesystem for mount in mounts} & {"cgroup", "cgroup2"}
     if len(kinds) == 2:
         return "hybrid"
@@ -91,13 +91,13 @@ def parse_groups(text: str) -> dict[str, str]:
 
 
 def find_hierarchy(membership: Membership, controller: str) -> Hierarchy | Unknown:
-    """Return where ``controller`` limits the process: its v1 hierarchy if it has one, else v2's."""
+    """Return the hierarchy in which ``controller`` limits the process: its v1 hierarchy if any, else v2's."""
     version = 1 if controller in membership.groups else 2
     path = membership.groups.get(controller if version == 1 else _UNIFIED)
     if path is None:
         return Hierarchy(version, ())
     mounts = [mount for mount in membership.mounts if _carries(mount, version, controller)]
-    for mount in reversed(mounts):  # of mounts on one point the last is on top
+    for mount in reversed(mounts):  # the last mount on a mount point hides the earlier ones
         below = path_below(path, mount.root)
         if below is not None:
             return Hierarchy(version, directories_down(mount.mount_point, below))
@@ -106,11 +106,11 @@ def find_hierarchy(membership: Membership, controller: str) -> Hierarchy | Unkno
     if not mounts:
         return Unknown(f"the hierarchy of control group {path} is not mounted")
     last = mounts[-1]
-    return Unknown(f"control group {path} is outside of {last.mount_point}, which shows {last.root}")
+    return Unknown(f"control group {path} is outside {last.mount_point}, which shows {last.root}")
 
 
 def path_below(path: str, root: str) -> tuple[str, ...] | None:
-    """Return the steps from ``root`` down to ``path``, None if it is not below.
+    """Return the path components from ``root`` down to ``path``; None if it is not below.
 
     Both are relative to a cgroup namespace, so they may start with ``/..``: ``/../db`` is below ``/..``.
     """
@@ -120,7 +120,7 @@ def path_below(path: str, root: str) -> tuple[str, ...] | None:
 
 
 def directories_down(top: str, steps: tuple[str, ...]) -> tuple[str, ...]:
-    """Return ``top`` and every directory on the way down: /a, (b, c) → /a, /a/b, /a/b/c."""
+    """Return ``top`` and every directory down the path: /a, (b, c) → /a, /a/b, /a/b/c."""
     return tuple("/".join((top, *steps[:depth])) for depth in range(len(steps) + 1))
 
 

@@ -12,7 +12,7 @@ from pgdyno.host.machine.virtualisation import inspect_virtualisation
 
 _CPUS = "/sys/devices/system/cpu"
 _EVENT_SOURCES = "/sys/bus/event_source/devices"
-_FIRST_PROCESSOR_BYTES = 16384  # one processor takes 1 to 2 kB of /proc/cpuinfo, and each adds to the time
+_FIRST_PROCESSOR_BYTES = 16384  # of /proc/cpuinfo: each processor has 1 to 2 kB, and reading all is slow
 # MIDR implementer and part, as in Linux, arch/arm64/include/asm/cputype.h.
 _ARM_PARTS = {
     ("0x41", "0xd0c"): "Arm Neoverse-N1",
@@ -29,9 +29,9 @@ _FIRST_CACHES = "/sys/devices/system/cpu/cpu0/cache"
 
 
 def inspect_cpu(tree: Tree, process: str) -> Cpu:
-    """Return everything about the host's processors; limits on their use are in limits.
+    """Return facts about the host's processors; ``limits.py`` has the limits on their use.
 
-    ``process`` (``self`` or a process id) says whose container is asked for.
+    The container is that of ``process`` (``self`` or a process id).
     """
     processor = tree.read("/proc/cpuinfo", first_processor, _FIRST_PROCESSOR_BYTES)
     online = online_cpus(tree)
@@ -65,12 +65,12 @@ def online_cpus(tree: Tree) -> Fact[tuple[int, ...]]:
 
 
 def first_processor(text: str) -> dict[str, str]:
-    """Return the first block of /proc/cpuinfo; the others repeat it."""
+    """Return the first processor's block of /proc/cpuinfo; the other blocks repeat it."""
     return key_values(text.partition("\n\n")[0])
 
 
 def cpus_of_stat(text: str) -> tuple[int, ...] | Unknown:
-    """Find the CPUs in /proc/stat, which has a line "cpuN …" for each that is online."""
+    """Return the CPUs in /proc/stat, which has a line "cpuN …" for each online CPU."""
     names = [
         line.split(" ", 1)[0].removeprefix("cpu") for line in text.splitlines() if line.startswith("cpu")
     ]
@@ -78,7 +78,7 @@ def cpus_of_stat(text: str) -> tuple[int, ...] | Unknown:
 
 
 def model_of(processor: dict[str, str]) -> str | Unknown:
-    """Name the processor; Arm processors tell only numbers."""
+    """Return the processor's name; Arm processors report only numbers."""
     for key in ("model name", "cpu", "uarch"):
         if processor.get(key):
             return processor[key]
@@ -89,7 +89,7 @@ def model_of(processor: dict[str, str]) -> str | Unknown:
 
 
 def architecture_of(processor: dict[str, str]) -> str | Unknown:
-    """Tell the architecture by how cpuinfo looks, for kernels before 6.1, which have no kernel.arch."""
+    """Infer the architecture from the keys in cpuinfo, for kernels before 6.1, which lack kernel.arch."""
     if "flags" in processor:
         return "x86_64" if "lm" in processor["flags"].split() else "i686"
     if processor.get("CPU architecture") == "8":
@@ -98,9 +98,10 @@ def architecture_of(processor: dict[str, str]) -> str | Unknown:
 
 
 def features_of(processor: dict[str, str], event_sources: tuple[str, ...]) -> tuple[str, ...] | Unknown:
-    """Return the instruction set's features in the kernel's order and words.
+    """Return the instruction set's features, in the kernel's order and under its names.
 
-    Arm's Statistical Profiling Extension is no feature of cpuinfo but an event source: it is added as "spe".
+    Arm's Statistical Profiling Extension is an event source and not a feature in cpuinfo: it is added as
+    "spe".
     """
     for key in ("flags", "Features", "features"):
         if key in processor:
@@ -115,25 +116,25 @@ def has_pmu(event_sources: tuple[str, ...]) -> bool:
 
 
 def frequency_of(processor: dict[str, str]) -> float | Unknown:
-    """Return MHz as /proc/cpuinfo has them, if they stand for more than the moment.
+    """Return the frequency in MHz from /proc/cpuinfo, unless it is the momentary one.
 
-    With APERF and MPERF it shows what the processor has just run at, without them how fast its time stamp
-    counter is, which is its nominal frequency: Linux, arch/x86/kernel/cpu/aperfmperf.c.
+    With APERF and MPERF, cpuinfo shows the current frequency; without them, the rate of the time stamp
+    counter, which is the nominal frequency: Linux, arch/x86/kernel/cpu/aperfmperf.c.
     """
     if "aperfmperf" in processor.get("flags", "").split():
-        return Unknown("it changes with the load, and the highest is not reported")
+        return Unknown("varies with the load, and the maximum is not reported")
     try:
         return float(processor["cpu MHz"])
     except KeyError:
         return Unknown("no frequency listed")
     except ValueError:
-        return Unknown(f'"{processor["cpu MHz"]}" is no frequency')
+        return Unknown(f'not a frequency: "{processor["cpu MHz"]}"')
 
 
 def _count_groups(tree: Tree, online: Fact[tuple[int, ...]], files: tuple[str, str]) -> Fact[int]:
-    """Count cores or packages: reads one CPU of each, for its file names all the others.
+    """Count cores or packages. Reads the file of one CPU per group, which lists the group's other CPUs.
 
-    ``files`` are the file's name since Linux 5.3 and before.
+    ``files`` are the file's name since Linux 5.3 and its older name.
     """
     if isinstance(online.value, Unknown):
         return Fact(online.value, online.source)
@@ -180,7 +181,7 @@ def _governor(tree: Tree, online: Fact[tuple[int, ...]]) -> Fact[str]:
 
 
 def _frequency(tree: Tree, online: Fact[tuple[int, ...]], processor: Fact[dict[str, str]]) -> Fact[float]:
-    """Return the highest frequency of the first CPU, in MHz; where nothing scales it, the nominal one."""
+    """Return the first CPU's maximum frequency in MHz; without frequency scaling, the nominal one."""
     first = online.or_else(()) or (0,)
     scaled = tree.read(f"{_CPUS}/cpu{first[0]}/cpufreq/cpuinfo_max_freq", _khz_as_mhz)
     if scaled.value != NO_SUCH_FILE:
@@ -189,7 +190,7 @@ def _frequency(tree: Tree, online: Fact[tuple[int, ...]], processor: Fact[dict[s
 
 
 def _khz_as_mhz(text: str) -> float | Unknown:
-    return int(text) / 1000 if text.isdecimal() else Unknown(f'"{text}" is no frequency')
+    return int(text) / 1000 if text.isdecimal() else Unknown(f'not a frequency: "{text}"')
 
 
 def _mitigations(tree: Tree) -> Fact[dict[str, str]]:
@@ -201,7 +202,7 @@ def _mitigations(tree: Tree) -> Fact[dict[str, str]]:
 
 
 def read_caches(tree: Tree) -> tuple[Cache, ...]:
-    """Return the caches whose geometry the kernel tells; a virtual machine may show none."""
+    """Return the caches with a geometry reported by the kernel; a virtual machine may show none."""
     return tuple(_with_geometry(tree))
 
 

@@ -1,7 +1,6 @@
-"""CPU times since boot: of CPUs, and of the kernel's threads that write to disks.
+"""CPU times since boot: of CPUs, and of the kernel threads that write to disks.
 
-This is the only parser of the CPU lines of /proc/stat. Format: proc_stat(5). Guest time is contained in user
-time.
+This is the only parser of the CPU lines of /proc/stat. Format: proc_stat(5). User time includes guest time.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ ALL_CPUS = "cpu"
 _PROC, _BLOCK_DEVICES = Path("/proc"), Path("/sys/dev/block")
 _WORKER = "kworker/"
 _OF_ANY_DEVICE = ("writeback", "ext4-rsv-conversion", "kblockd")
-_LAST_CPU = 36  # field 39 of proc_pid_stat(5), counted from the one after the name
+_LAST_CPU = 36  # field 39 of proc_pid_stat(5), as an index from the field after the name
 _FIELDS = 8  # user, nice, system, idle, iowait, irq, softirq, steal
 
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """Times of one CPU, or of all, in seconds. Busy: user, nice, system, irq and softirq."""
+    """Times of one CPU or of all CPUs, in seconds. Busy: user, nice, system, irq and softirq."""
 
     busy_s: float
     steal_s: float
@@ -36,13 +35,13 @@ class CpuTimes:
 
 
 def parse_cpu_times(text: str) -> dict[str, CpuTimes] | Unknown:
-    """Return the times by name: ``cpu`` is the sum of all CPUs, ``cpu0`` the first one."""
+    """Return the times by name: ``cpu`` is the sum of all CPUs, ``cpu0`` is the first CPU."""
     lines = [line.split() for line in text.splitlines() if line.startswith(ALL_CPUS)]
     try:
         found = {name: _times([int(word) for word in words[:_FIELDS]]) for name, *words in lines}
     except ValueError:
-        return Unknown("no CPU times in it")
-    return found if ALL_CPUS in found else Unknown("no CPU times in it")
+        return Unknown("no CPU times found")
+    return found if ALL_CPUS in found else Unknown("no CPU times found")
 
 
 def read_host_cpu(
@@ -50,12 +49,12 @@ def read_host_cpu(
 ) -> HostCpu:
     """Return the times of ``cpus``; ``text`` replaces /proc/stat in tests.
 
-    ``without`` are processes whose time is not work: those that keep CPUs awake.
+    The time of the processes in ``without``, which keep CPUs awake, is subtracted from the busy time.
     Raises: ServerError if the kernel does not show the times.
     """
     found = parse_cpu_times(Path("/proc/stat").read_text() if text is None else text)
     if isinstance(found, Unknown):
-        raise ServerError("the CPUs' times cannot be read", detail=found.reason)
+        raise ServerError("could not read CPU times", detail=found.reason)
     chosen = [found[f"{ALL_CPUS}{cpu}"] for cpu in cpus]
     idled_s = sum(map(_running_ns, without)) / 1e9
     busy_s, steal_s = sum(one.busy_s for one in chosen), sum(one.steal_s for one in chosen)
@@ -66,17 +65,16 @@ def read_host_cpu(
 class WritebackThreads:
     """Kernel threads that may write to the devices with the servers' data and WAL.
 
-    The kernel's workers write for any device. Each bears the name of what it works on, or last worked on:
-    the device's own writeback, or work of which one file system or device is as likely as another.
-    Journals of file systems have threads of their own.
+    kworker threads serve all devices. Each is named after its current or last work: the writeback of one
+    device, or work that may be for any file system or device. Journals of file systems have separate threads.
     """
 
     pids: tuple[int, ...] = ()
-    names: tuple[str, ...] = ()  # how the names of those at work for these devices begin or end
+    names: tuple[str, ...] = ()  # prefixes or suffixes of the names of threads working for these devices
 
     @classmethod
     def of(cls, postmasters: Collection[int]) -> WritebackThreads:
-        """Find them for servers; none for those whose directories may not be looked at."""
+        """Return the threads for these servers, without servers whose directories are not readable."""
         devices = {device for pid in postmasters for device in _devices(pid)}
         names = tuple(sorted({name for device in devices for name in _thread_names(device)}))
         if not names:
@@ -86,10 +84,10 @@ class WritebackThreads:
         return cls(tuple(pid for pid in pids if _stat(pid).partition(" ")[2].startswith(wanted)), names)
 
     def read(self, cpus: Collection[int]) -> dict[int, tuple[float, bool]]:
-        """Return the CPU time of each in seconds, and whether it is at work for these devices on ``cpus``."""
+        """Return each thread's CPU time in seconds, and whether it works for these devices on ``cpus``."""
         times = {}
         for pid in self.pids:
-            with suppress(OSError, ValueError):  # it has ended: workers without work are given up
+            with suppress(OSError, ValueError):  # it exited: the kernel ends idle workers
                 time_s = _running_ns(pid) / 1e9
                 name, _, fields = _stat(pid).partition("(")[2].rpartition(") ")
                 is_ours = name.startswith(self.names) or name.endswith(self.names)
@@ -98,16 +96,16 @@ class WritebackThreads:
 
 
 def _devices(postmaster: int) -> Iterator[int]:
-    """Yield the devices with a server's data and WAL: its working directory is its data directory."""
+    """Yield the devices with a server's data and WAL; its working directory is its data directory."""
     for place in ("cwd", "cwd/pg_wal"):
         with suppress(OSError):
             yield (_PROC / str(postmaster) / place).stat().st_dev
 
 
 def _thread_names(device: int) -> Iterator[str]:
-    """Yield how names of threads begin or end that write to a device: flush-254:0, jbd2/vda1-, …."""
+    """Yield prefixes or suffixes of the names of threads that write to a device: flush-254:0, jbd2/vda1-."""
     place = _BLOCK_DEVICES / f"{os.major(device)}:{os.minor(device)}"
-    if not place.exists():  # no block device, but tmpfs or a file system over others
+    if not place.exists():  # not a block device: tmpfs or a stacked file system
         return
     name = place.resolve().name
     disk = place.resolve().parent if (place / "partition").exists() else place
@@ -117,18 +115,18 @@ def _thread_names(device: int) -> Iterator[str]:
 
 
 def _stat(pid: int) -> str:
-    with suppress(OSError):  # it has ended
+    with suppress(OSError):  # the process exited
         return (_PROC / str(pid) / "stat").read_text()
     return ""
 
 
 def _times(ticks: list[int]) -> CpuTimes:
-    """Return the times of a line's numbers. Raises: ValueError if there are too few."""
+    """Return the times from the numbers of a CPU line. Raises: ValueError if there are too few."""
     user, nice, system, _idle, _iowait, irq, softirq, steal = ticks
     busy = user + nice + system + irq + softirq
     return CpuTimes(busy / TICKS_PER_S, steal / TICKS_PER_S, sum(ticks) / TICKS_PER_S)
 
 
 def _running_ns(pid: int) -> int:
-    """Return the CPU time of a process: the first number of its schedstat."""
+    """Return a process's CPU time: the first number in its schedstat."""
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])

@@ -1,9 +1,8 @@
 """Host inspection by reading the host's files; the entry point of this package.
 
-Disks with their queues, network interfaces and the division of caches are read here, all else in files of
-their own. The file system resctrl shows how the processor's caches are divided. The kernel has its
-directory wherever the processor can divide a cache, or measure what is in it; it is empty until somebody
-mounts it.
+This module reads disks with their queues, network interfaces and the division of caches; other modules read
+the rest. The resctrl file system shows how the processor's caches are divided. The kernel has its directory
+if the processor can divide a cache or monitor its use; the directory is empty until resctrl is mounted.
 
 Source: Linux, Documentation/filesystems/resctrl.rst; fs/resctrl/rdtgroup.c.
 """
@@ -36,7 +35,7 @@ from pgdyno.host.machine.owners import find_owners
 
 _DISKS = "/sys/block"
 _NO_DISKS = re.compile(r"^(loop|ram|zram|sr|fd)\d+$")  # images, memory and removable media hold no database
-_SECTOR_BYTES = 512  # /sys/block/*/size counts these whatever the disk's own sector size is
+_SECTOR_BYTES = 512  # the unit of /sys/block/*/size, whatever the disk's sector size
 _CACHE = re.compile(r"L[23](CODE|DATA)?")
 _NETWORK_DEVICES = "/sys/class/net"
 
@@ -50,9 +49,9 @@ def inspect_host(
 ) -> Host:
     """Return every fact about the host below ``root``.
 
-    ``pid`` is a postmaster: limits, control group, mounts and container are then its own, else ours.
-    ``data_directory`` matters where the postmaster's working directory may not be read, or none runs.
-    ``kernel_files`` are paths or patterns of files in /proc and /sys that are wanted as they are.
+    ``pid`` is a postmaster: limits, control group, mounts and container are then its own, else pgdyno's.
+    ``data_directory`` is used if the postmaster's working directory is not readable, or no postmaster runs.
+    ``kernel_files`` are paths or patterns of files in /proc and /sys to return unparsed.
     """
     return inspect_tree(Tree(root), pid=pid, data_directory=data_directory, kernel_files=kernel_files)
 
@@ -64,7 +63,7 @@ def inspect_tree(
     data_directory: Path | None = None,
     kernel_files: Sequence[str] = (),
 ) -> Host:
-    """Do the same for a host whose files are reached in a way of their own."""
+    """Return the facts of ``inspect_host`` for the host that ``tree`` reads."""
     process = "self" if pid is None else str(pid)
     memory = inspect_memory(tree)
     capacity = Capacity(memory.total_bytes, online_cpus(tree), parsed(memory.huge_pages, tuple))
@@ -84,16 +83,16 @@ def inspect_tree(
 
 
 def _data_directory(tree: Tree, pid: int | None, stated: Path | None) -> Fact[str] | None:
-    """Return the postmaster's working directory, in which links are resolved, else the directory stated."""
-    told = None if stated is None else Fact(str(stated), "stated")
+    """Return the postmaster's working directory, with links resolved, else the directory ``stated``."""
+    given = None if stated is None else Fact(str(stated), "stated")
     if pid is None:
-        return told
+        return given
     working = tree.link(f"/proc/{pid}/cwd")
-    return working if told is None else first_known(working, told)
+    return working if given is None else first_known(working, given)
 
 
 def inspect_block_devices(tree: Tree) -> Fact[tuple[BlockDevice, ...]]:
-    """Return every disk, device-mapper and RAID device, by name."""
+    """Return every disk, device-mapper and RAID device, in order of their names."""
     return parsed(
         tree.names(_DISKS),
         lambda names: tuple(_device(tree, name) for name in names if not _NO_DISKS.match(name)),
@@ -113,7 +112,7 @@ def _device(tree: Tree, name: str) -> BlockDevice:
 
 
 def inspect_cache_allocation(tree: Tree) -> Fact[CacheAllocation]:
-    """Return the division of the caches; unknown where kernel or processor cannot divide them."""
+    """Return the division of the caches; unknown if the kernel or processor cannot divide them."""
     return parsed(tree.names(RESCTRL), lambda names: _allocation(tree, names))
 
 
@@ -129,7 +128,7 @@ def _allocation(tree: Tree, names: tuple[str, ...]) -> CacheAllocation:
         caches=_caches(tree),
         schemata={name: str(one) for name, one in divided.items() if one is not None},
         occupied=tuple(name for name in places if tree.text(f"{places[name]}/tasks").is_known),
-        groups=(*groups, *(one for name in places for one in _monitoring(tree, name))),
+        groups=(*groups, *(one for name in places for one in _monitoring_groups(tree, name))),
     )
 
 
@@ -137,8 +136,7 @@ def _is_directory(tree: Tree, name: str) -> bool:
     return tree.names(f"{RESCTRL}/{name}").is_known
 
 
-def _monitoring(tree: Tree, group: str) -> list[str]:
-    """Return the groups that measure tasks of a group."""
+def _monitoring_groups(tree: Tree, group: str) -> list[str]:
     below = f"{group}/{MONITORING}".lstrip("/")
     return [f"{below}/{name}" for name in tree.names(f"{RESCTRL}/{below}").or_else(())]
 
@@ -150,7 +148,7 @@ def _caches(tree: Tree) -> dict[str, ControlledCache]:
 
 
 def _cache(tree: Tree, place: str) -> ControlledCache | None:
-    """Return a cache; None where the kernel only measures it, or does not say all."""
+    """Return a cache; None if the kernel only monitors it, or a value is missing."""
     texts = [tree.text(f"{place}/{name}").or_none() for name in ("num_closids", "min_cbm_bits")]
     masks = [tree.text(f"{place}/{name}").or_none() for name in ("cbm_mask", "shareable_bits")]
     try:
@@ -162,7 +160,7 @@ def _cache(tree: Tree, place: str) -> ControlledCache | None:
 
 
 def inspect_nics(tree: Tree) -> Fact[tuple[Nic, ...]]:
-    """Return the interfaces behind which there is a device; bridges, loopback and veth pairs are left out."""
+    """Return the interfaces that have a device; bridges, loopback and veth pairs have none."""
     names = tree.names(_NETWORK_DEVICES)
     return parsed(
         names,
@@ -191,7 +189,7 @@ def _count(names: tuple[str, ...], prefix: str) -> int:
 
 
 def _rps(tree: Tree, queues: Fact[tuple[str, ...]]) -> Fact[tuple[str, ...]]:
-    """Return the CPU mask of every receive queue; zero means that steering is off."""
+    """Return the CPU mask of every receive queue; zero means that receive packet steering is off."""
     receiving = sorted((name for name in queues.or_else(()) if name.startswith("rx-")), key=_queue_number)
     if isinstance(queues.value, Unknown):
         return Fact(queues.value, queues.source)
@@ -207,7 +205,7 @@ def _queue_number(name: str) -> int:
 def _irq_affinity(tree: Tree, device: str) -> Fact[dict[str, str]]:
     """Return the CPUs of each of the device's interrupts.
 
-    A virtio interface is a child of the PCI device that has the interrupts, hence the second place to look.
+    A virtio interface is a child of the PCI device with the interrupts, so the parent is read as well.
     """
     interrupts = tree.names(f"{device}/msi_irqs")
     if interrupts.value == NO_SUCH_FILE:

@@ -53,9 +53,9 @@ _PROFILE_OPTION = re.compile(r"^(CONFIG_(?:AUTOFDO|PROPELLER)_CLANG)=y$", re.MUL
 
 
 def inspect_kernel(tree: Tree) -> Kernel:
-    """Return release, distribution, sysctls and build of the kernel.
+    """Return the kernel's release, distribution, sysctls and profile options.
 
-    Values that this kernel does not have or does not disclose are unknown.
+    Values that this kernel lacks or hides are unknown.
     """
     release = tree.text("/proc/sys/kernel/osrelease")
     return Kernel(
@@ -70,26 +70,26 @@ def inspect_kernel(tree: Tree) -> Kernel:
 
 
 def hostname(tree: Tree) -> Fact[str]:
-    """Return the name that the host gives itself."""
+    """Return the kernel's hostname."""
     return tree.text("/proc/sys/kernel/hostname")
 
 
 def parse_os_release(text: str) -> str | Unknown:
-    """Find the distribution's name and version; format: os-release(5), shell-like assignments."""
+    """Return the distribution's name and version; format: os-release(5), shell-like assignments."""
     for line in text.splitlines():
         key, equals, value = line.partition("=")
         if equals and key.strip() == "PRETTY_NAME":
             try:
                 return " ".join(shlex.split(value))
             except ValueError:
-                return Unknown(f"PRETTY_NAME is not quoted well: {value}")
+                return Unknown(f"PRETTY_NAME is not quoted correctly: {value}")
     return Unknown("no PRETTY_NAME")
 
 
 def _profile_options(tree: Tree, release: str) -> Fact[tuple[str, ...]]:
-    """Return the options by which a profile can take part in the kernel's build; () if it was built without.
+    """Return the kernel's build options for profile-guided optimization; () if it was built without them.
 
-    Where the configuration is not at hand, the compiler may tell: these options are Clang's.
+    Without a configuration file, the compiler may show this: the options require Clang.
     """
     return first_known(
         tree.scan("/proc/config.gz", parse_packed_configuration),
@@ -100,20 +100,20 @@ def _profile_options(tree: Tree, release: str) -> Fact[tuple[str, ...]]:
 
 
 def parse_packed_configuration(file: BinaryIO) -> tuple[str, ...] | Unknown:
-    """Parse the kernel's configuration, compressed by gzip."""
+    """Parse the kernel's gzip-compressed configuration."""
     try:
         return parse_configuration(gzip.decompress(file.read()).decode(errors="replace"))
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        return Unknown(f"not unpacked: {error}")
+        return Unknown(f"could not decompress: {error}")
 
 
 def parse_configuration(text: str) -> tuple[str, ...] | Unknown:
-    """Find the profile options that are set in the kernel's configuration: lines of ``CONFIG_NAME=value``."""
+    """Return the profile options set in the kernel's configuration: lines of ``CONFIG_NAME=value``."""
     return tuple(_PROFILE_OPTION.findall(text)) if "CONFIG_" in text else Unknown("no options listed")
 
 
 def options_of_compiler(version: str) -> tuple[str, ...] | Unknown:
-    """Tell from /proc/version that the kernel was not built by Clang, and so without a profile."""
+    """Return () if /proc/version shows that the kernel was not built by Clang, hence without a profile."""
     if "clang version" in version:
-        return Unknown("the kernel was built by Clang, and its configuration is not at hand")
+        return Unknown("the kernel was built by Clang, but its configuration is not available")
     return ()

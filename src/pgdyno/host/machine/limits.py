@@ -1,7 +1,7 @@
 """Effective process limits: the minimum of the host and all enclosing cgroups.
 
-The source of a limit is the very file that limits. A limit that cannot be read makes the result unknown: the
-limits that can be read would only be an upper bound.
+The source of a limit is the file that sets it. An unreadable limit makes the result unknown, since the
+readable ones would only be an upper bound.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pgdyno.host.machine.mounts import MountEntry, read_mountinfo
 N = TypeVar("N", int, float)
 
 _NOT_LIMITING = (groups.NO_LIMIT, NO_SUCH_FILE, EMPTY)
-_SHM = "/dev/shm"  # noqa: S108 — not a place to write to: its size is asked
+_SHM = "/dev/shm"  # noqa: S108 — not written to, only its size is read
 _RLIMIT = re.compile(r"^(Max .+?)\s{2,}(\S+)\s+\S+")
 _SECCOMP = {"0": "disabled", "1": "strict", "2": "filter"}  # PR_GET_SECCOMP(2const)
 
@@ -59,16 +59,16 @@ def inspect_limits(tree: Tree, process: str, capacity: Capacity) -> Limits:
 
 
 def available_memory(tree: Tree, process: str) -> Fact[int]:
-    """Return the bytes available to new processes alongside ``process``.
+    """Return the bytes available to new processes in the control group of ``process``.
 
-    The host and every control group are taken into account.
+    This is the minimum over the host and every control group.
     """
     member = read_membership(tree, process)
     return smallest(meminfo(tree, "MemAvailable"), groups.memory_left(tree, member))
 
 
 def smallest(host: Fact[N], limits: Iterable[Fact[N]]) -> Fact[N]:
-    """Return the smallest of the host's value and all limits; the first if equal."""
+    """Return the smallest of the host's value and all limits; of equal ones, the first."""
     found = host
     for fact in limits:
         if fact.value in _NOT_LIMITING:
@@ -83,7 +83,7 @@ def smallest(host: Fact[N], limits: Iterable[Fact[N]]) -> Fact[N]:
 def narrowest(
     online: Fact[tuple[int, ...]], allowed: Iterable[Fact[tuple[int, ...]]]
 ) -> Fact[tuple[int, ...]]:
-    """Return the CPUs in all sets; the source is the last set that took some away."""
+    """Return the CPUs in all sets; the source is the last set that removed a CPU."""
     found = online
     for fact in allowed:
         if fact.value in _NOT_LIMITING:
@@ -102,19 +102,19 @@ def parse_rlimits(text: str) -> dict[str, str] | Unknown:
 
 
 def parse_seccomp(status: dict[str, str]) -> str | Unknown:
-    """Find the seccomp mode in /proc/PID/status; a filter may forbid io_uring although the kernel has it."""
+    """Return the seccomp mode from /proc/PID/status; a filter may forbid io_uring on a kernel that has it."""
     mode = status.get("Seccomp")
     return _SECCOMP.get(mode, mode) if mode is not None else Unknown("no seccomp in this kernel")
 
 
 def _kernel_pids(tree: Tree) -> Fact[int]:
-    """Return how many processes and threads the kernel itself allows."""
+    """Return the kernel's own limit on processes and threads."""
     threads = tree.read("/proc/sys/kernel/threads-max", number)
     return smallest(tree.read("/proc/sys/kernel/pid_max", number), [threads])
 
 
 def _hugetlb(capacity: Capacity, tree: Tree, member: Fact[Membership]) -> Fact[dict[int, int]]:
-    """Return how much may be used on huge pages of each size; the host's memory if not limited."""
+    """Return the bytes allowed in huge pages of each size; the host's memory if not limited."""
     sizes = capacity.huge_page_sizes
     if isinstance(sizes.value, Unknown):
         return Fact(sizes.value, sizes.source)
@@ -127,7 +127,7 @@ def _hugetlb(capacity: Capacity, tree: Tree, member: Fact[Membership]) -> Fact[d
 
 
 def _shm(mounts: Fact[tuple[MountEntry, ...]], memory_bytes: Fact[int]) -> Fact[int]:
-    """Return the size of /dev/shm, where dynamic shared memory lives: 64 MB in a default container."""
+    """Return the size of /dev/shm, which holds dynamic shared memory: 64 MB in a default container."""
     if isinstance(mounts.value, Unknown):
         return Fact(mounts.value, mounts.source)
     on_it = [mount for mount in mounts.value if mount.mount_point == _SHM]
@@ -136,6 +136,6 @@ def _shm(mounts: Fact[tuple[MountEntry, ...]], memory_bytes: Fact[int]) -> Fact[
     sizes = [option.removeprefix("size=") for option in on_it[-1].options if option.startswith("size=")]
     if sizes:
         return Fact(size_bytes(sizes[0]), mounts.source)
-    # The kernel leaves the size out when it is the default, Documentation/filesystems/tmpfs.rst.
+    # The kernel omits the size if it is the default: Documentation/filesystems/tmpfs.rst.
     half = parsed(memory_bytes, lambda total: total // 2)
     return Fact(half.value, f"{mounts.source} (tmpfs default: half of {half.source})")

@@ -11,11 +11,11 @@ from pgdyno.host.host import HugePagePool, Memory
 
 _POOLS = "/sys/kernel/mm/hugepages"
 _POOL_NAME = re.compile(r"^hugepages-(\d+)kB$")
-_FIRST_MAPPING_BYTES = 4096  # all mappings of a process would be long to read, and the first says enough
+_FIRST_MAPPING_BYTES = 4096  # enough for the first mapping; reading all mappings is slow
 
 
 def inspect_memory(tree: Tree) -> Memory:
-    """Return the host's memory, regardless of control group limits (see limits)."""
+    """Return the host's memory, regardless of control group limits (see ``limits.py``)."""
     return Memory(
         total_bytes=meminfo(tree, "MemTotal"),
         available_bytes=meminfo(tree, "MemAvailable"),
@@ -27,12 +27,12 @@ def inspect_memory(tree: Tree) -> Memory:
 
 
 def meminfo(tree: Tree, key: str) -> Fact[int]:
-    """Return one size from /proc/meminfo in bytes."""
+    """Return a size from /proc/meminfo, in bytes."""
     return tree.read("/proc/meminfo", lambda text: size_of(key, text))
 
 
 def size_of(key: str, text: str) -> int | Unknown:
-    """Find ``key`` in the text of meminfo or smaps."""
+    """Return the size of ``key`` in the text of meminfo or smaps, in bytes."""
     value = key_values(text).get(key)
     return Unknown(f"no {key}") if value is None else size_bytes(value)
 

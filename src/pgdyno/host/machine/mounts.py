@@ -19,16 +19,16 @@ from pgdyno.host.host import Mount
 class MountEntry:
     """One mountinfo line: file system, mounted part (``root``) and mount point."""
 
-    device_number: str  # major:minor; major 0 = no block device of its own
+    device_number: str  # major:minor; major 0 means no block device
     root: str
     mount_point: str
-    options: tuple[str, ...]  # of this mount and of the file system, without repetition
+    options: tuple[str, ...]  # of this mount and of the file system, without duplicates
     filesystem: str
     device: str
 
 
 def parse_mountinfo(text: str) -> tuple[MountEntry, ...]:
-    """Parse a mountinfo file; lines that are not of its format are left out."""
+    """Parse a mountinfo file; malformed lines are skipped."""
     return tuple(entry for line in text.splitlines() if (entry := _parse_line(line)) is not None)
 
 
@@ -49,12 +49,12 @@ def _parse_line(line: str) -> MountEntry | None:
 
 
 def unescape(text: str) -> str:
-    r"""Undo the kernel's octal escapes of white space and backslash: ``\040`` is a blank."""
+    r"""Decode the kernel's octal escapes of white space and backslash: ``\040`` is a space."""
     return re.sub(r"\\([0-3][0-7]{2})", lambda match: chr(int(match[1], 8)), text)
 
 
 def mount_of(path: str, entries: Iterable[MountEntry]) -> MountEntry | None:
-    """Return the mount that holds ``path``: the longest mount point above it, the latest of equal ones."""
+    """Return the mount that holds ``path``: the longest mount point above it; of equal ones, the latest."""
     found: MountEntry | None = None
     for entry in entries:
         is_above = path == entry.mount_point or path.startswith(entry.mount_point.rstrip("/") + "/")
@@ -71,7 +71,7 @@ def read_mountinfo(tree: Tree, process: str) -> Fact[tuple[MountEntry, ...]]:
 def inspect_mounts(tree: Tree, process: str, data_directory: Fact[str] | None) -> Fact[tuple[Mount, ...]]:
     """Return the mounts of the data directory and, if it is elsewhere, of the WAL.
 
-    ``data_directory`` is a path without links as ``process`` sees it; None stands for the root directory.
+    ``data_directory`` is a path without links, as ``process`` sees it; None means the root directory.
     """
     entries = read_mountinfo(tree, process)
     if data_directory is None:
@@ -92,7 +92,7 @@ def _mounts_of(paths: list[str], entries: tuple[MountEntry, ...]) -> tuple[Mount
 
 
 def _mount(tree: Tree, process: str, entry: MountEntry, ours: tuple[MountEntry, ...]) -> Mount:
-    """Describe a mount; one that we see too is asked at its own place: /proc/PID/root is often closed."""
+    """Describe a mount; read it at its mount point if pgdyno sees it: /proc/PID/root is often closed."""
     place = entry.mount_point if entry in ours else f"/proc/{process}/root{entry.mount_point}"
     return Mount(
         target=entry.mount_point,
@@ -105,12 +105,12 @@ def _mount(tree: Tree, process: str, entry: MountEntry, ours: tuple[MountEntry, 
 
 
 def _disk(tree: Tree, device_number: str) -> Fact[str]:
-    """Return the whole disk of a device: a partition's directory in /sys/devices is inside its disk's."""
+    """Return a device's whole disk: a partition's directory in /sys/devices is inside its disk's."""
     place = tree.link(f"/sys/dev/block/{device_number}")
     disks = tree.names("/sys/block").or_else(())
     return parsed(place, lambda path: disk_above(path, disks))
 
 
 def disk_above(path: str, disks: tuple[str, ...]) -> str | Unknown:
-    """Find the lowest directory of ``path`` that is a whole disk."""
-    return next((name for name in reversed(path.split("/")) if name in disks), Unknown("no disk above it"))
+    """Return the lowest directory of ``path`` that is a whole disk."""
+    return next((name for name in reversed(path.split("/")) if name in disks), Unknown("no parent disk"))

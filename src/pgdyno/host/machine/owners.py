@@ -1,9 +1,9 @@
 """Programs that set values of the running kernel on their own.
 
-Values that are written without their knowledge do not last.
+They overwrite values that other programs write.
 
 Sources: TuneD, tuned/consts.py (ACTIVE_PROFILE_FILE), tuned-adm(8): without a profile it sets nothing; TLP,
-tlp-func-base (PWRRUNFILE): it is no daemon, and remembers there what it has set last; irqbalance(1).
+tlp-func-base (PWRRUNFILE): it is not a daemon, and stores there which values it set last; irqbalance(1).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pgdyno.host.processes.processes import process_ids
 
 _ACTIVE_PROFILE = "/etc/tuned/active_profile"
 _TLP_HAS_SET = "/run/tlp/last_pwr"
-_EVERYTHING = ("*",)  # which values a profile sets is written in several files that include each other
+_EVERYTHING = ("*",)  # a profile's values are spread over several files that include each other
 _FREQUENCIES = tuple(
     f"/sys/devices/system/cpu/cpufreq/*/{name}"
     for name in ("scaling_governor", "energy_performance_preference")
@@ -31,7 +31,7 @@ _PYTHON = "python"
 
 
 def find_owners(tree: Tree) -> Fact[tuple[Owner, ...]]:
-    """Return who sets values of this machine's kernel now, with the files that are theirs."""
+    """Return the programs that now set values of this machine's kernel, each with its files."""
     pids = process_ids(tree)
     return parsed(pids, lambda found: tuple(_owners(tree, _programs(tree, found))))
 
@@ -52,7 +52,7 @@ def _owners(tree: Tree, programs: set[str]) -> Iterator[Owner]:
 
 
 def _programs(tree: Tree, pids: tuple[int, ...]) -> set[str]:
-    """Return the names of the programs that run; of scripts in Python the script's."""
+    """Return the names of the running programs; for Python scripts, the script's name."""
     lines = (tree.text(f"/proc/{pid}/cmdline").or_else("") for pid in pids)
     return {_program(line.split("\0")) for line in lines}
 

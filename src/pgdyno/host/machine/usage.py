@@ -14,13 +14,13 @@ from pgdyno.host.machine.cpu_times import ALL_CPUS, parse_cpu_times
 from pgdyno.host.machine.mounts import mount_of, read_mountinfo
 
 _SWITCHES = re.compile(r"^ctxt (\d+)", re.MULTILINE)
-_SECTOR_BYTES = 512  # /proc/diskstats counts these whatever the disk's own sector size is
-_DISK_FIELDS = 10  # numbers, name, and what is read here; newer kernels have more
+_SECTOR_BYTES = 512  # the unit of /proc/diskstats, whatever the disk's sector size
+_DISK_FIELDS = 10  # device number, name, and the counters read here; newer kernels have more
 
 
 @dataclass(frozen=True)
 class SystemCounters:
-    """The whole host, as vmstat counts: busy is user (with nice) and system (with interrupts)."""
+    """Counters of the whole host as in vmstat: busy is user (with nice) and system (with interrupts)."""
 
     cpus: int
     busy_s: float
@@ -47,7 +47,7 @@ def parse_system(text: str) -> SystemCounters | Unknown:
     """Parse /proc/stat."""
     times, switches = parse_cpu_times(text), _SWITCHES.search(text)
     if isinstance(times, Unknown) or switches is None:
-        return Unknown("no CPU times and context switches in it")
+        return Unknown("no CPU times and context switches found")
     whole = times[ALL_CPUS]
     return SystemCounters(
         cpus=len(times) - 1,
@@ -58,9 +58,9 @@ def parse_system(text: str) -> SystemCounters | Unknown:
 
 
 def device_of(tree: Tree, pid: int) -> Fact[str]:
-    """Return the number (``major:minor``) of the block device that holds a process's working directory.
+    """Return the number (``major:minor``) of the block device with a process's working directory.
 
-    A postmaster's is its data directory. Some file systems (overlay, tmpfs, btrfs, zfs) name no device.
+    A postmaster's is its data directory. Some file systems (overlay, tmpfs, btrfs, zfs) report no device.
     """
     directory = tree.link(f"/proc/{pid}/cwd")
     if isinstance(directory.value, Unknown):
@@ -90,7 +90,7 @@ def parse_device(text: str, number: str) -> DeviceCounters | Unknown:
     """Parse the line of a device, given as ``major:minor``, in /proc/diskstats."""
     for fields in map(str.split, text.splitlines()):
         if len(fields) >= _DISK_FIELDS and f"{fields[0]}:{fields[1]}" == number:
-            # Between them: merged requests, and the milliseconds that reading took.
+            # The fields in between count merged requests and the milliseconds spent reading.
             reads, sectors_read, writes, sectors_written = (int(fields[place]) for place in (3, 5, 7, 9))
             return DeviceCounters(
                 reads, sectors_read * _SECTOR_BYTES, writes, sectors_written * _SECTOR_BYTES

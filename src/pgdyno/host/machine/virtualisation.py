@@ -1,7 +1,7 @@
-"""Virtualisation of a process: bare metal, virtual machine, container on either.
+"""Virtualisation of a process: bare metal, virtual machine, or a container on either.
 
-Every answer rests on a file that says so, as in systemd-detect-virt(1); CPUID is not asked. A container is
-the process's own: a server may run in one and pgdyno beside it.
+Every result is based on a file, as in systemd-detect-virt(1); CPUID is not queried. The container is that of
+the process: a server may run in one, and pgdyno outside it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _CLOCKSOURCES = "/sys/devices/system/clocksource/clocksource0/available_clocksou
 _DMI = ("/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name")
 _DEVICE_TREE = "/proc/device-tree/hypervisor/compatible"
 
-# A guest's kernel offers its hypervisor's clock.
+# A guest kernel lists its hypervisor's clock source.
 _CLOCKS = {"kvm-clock": "kvm", "hyperv_clocksource": "hyperv", "xen": "xen"}
 
-# Words in DMI's vendor and product. A vendor's real machines (Amazon's *.metal) are excluded before.
+# Words in DMI's vendor and product. A vendor's bare-metal machines (Amazon's *.metal) are excluded first.
 _VENDORS = {
     "QEMU": "kvm",
     "KVM": "kvm",
@@ -33,7 +33,7 @@ _VENDORS = {
     "Xen": "xen",
 }
 
-# Words in the group of a container's processes and in the files that its runtime mounts into it.
+# Words in the control group of a container's processes, and in the files that its runtime mounts.
 _RUNTIMES = {
     "kubepods": "kubernetes",
     "kubelet": "kubernetes",
@@ -61,7 +61,7 @@ def inspect_virtualisation(tree: Tree, processor: Fact[dict[str, str]], process:
 
 
 def _machine(tree: Tree, processor: Fact[dict[str, str]]) -> Fact[str]:
-    """Return the kernel's platform (bare metal or hypervisor), ignoring containers."""
+    """Return the kernel's platform: bare metal ("none") or a hypervisor, ignoring containers."""
     release = tree.text(_RELEASE)
     if "microsoft" in release.or_else("").lower():
         return Fact("wsl", release.source)
@@ -73,7 +73,7 @@ def _machine(tree: Tree, processor: Fact[dict[str, str]]) -> Fact[str]:
             return fact
     if flags is not None:
         return Fact("hypervisor of unknown make", processor.source)
-    return unknown("neither clock source, DMI nor device tree shows it", ", ".join(_DMI))
+    return unknown("clock source, DMI and device tree do not show it", ", ".join(_DMI))
 
 
 def _by_clock(tree: Tree) -> Fact[str] | None:
@@ -98,27 +98,27 @@ def _by_device_tree(tree: Tree) -> Fact[str] | None:
 
 
 def _container(tree: Tree, process: str, *, is_wsl: bool) -> Fact[str] | None:
-    """Return the container's runtime; None outside of containers.
+    """Return the container's runtime; None outside containers.
 
-    Marker files alone do not count: an image made for containers keeps them when a virtual machine boots it.
-    A container has a PID namespace of its own, or (--pid=host) at least an overlay as its root.
+    Marker files alone are no proof: a container image keeps them when a virtual machine boots it. A container
+    has its own PID namespace or, with --pid=host, at least an overlay as its root file system.
     """
     if process != "self" and (namespace := _nested(tree, process)) is not None:
         return _runtime(tree, process) or Fact("unknown", namespace.source)
-    namespace = tree.link("/proc/self/ns/pid")  # also the process's: /proc shows it with the number it has
+    namespace = tree.link("/proc/self/ns/pid")  # also the process's, since it has one process id only
     runtime = _runtime(tree, process)
     if namespace.value == _INITIAL_PID_NAMESPACE:
         root = mount_of("/", read_mountinfo(tree, process).or_else(()))
         return runtime if root is None or root.filesystem == "overlay" else None
-    if runtime is None and namespace.is_known and not is_wsl:  # WSL gives a namespace to each distribution
+    if runtime is None and namespace.is_known and not is_wsl:  # WSL gives each distribution a namespace
         return Fact("unknown", namespace.source)
     return runtime
 
 
 def _nested(tree: Tree, process: str) -> Fact[str] | None:
-    """Return the process's numbers if it has more than the one that we see; None in our PID namespace.
+    """Return a process's ids in nested PID namespaces; None if it is in pgdyno's namespace.
 
-    Everybody may read them, unlike /proc/PID/ns.
+    Every user may read them, unlike /proc/PID/ns.
     """
     numbers = tree.read(f"/proc/{process}/status", lambda text: key_values(text).get("NSpid", ""))
     return numbers if len(numbers.or_else("").split()) > 1 else None

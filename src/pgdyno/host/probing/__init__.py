@@ -1,1 +1,1 @@
-"""Operation costs and CPU idling, measured rather than read."""
+"""Measurements of operation costs and CPU idling."""

@@ -1,8 +1,8 @@
 """Standalone program that keeps one CPU busy at the lowest priority.
 
 It is run as a file, without pgdyno: ``python -I -S _spin_program.py CPU CGROUP.PROCS``. It enters the control
-group first, says ``spinning`` when it has the lowest priority, and ends with its standard input: so it does
-not outlive whoever started it.
+group first, prints ``spinning`` once it has the lowest priority, and exits at the end of its standard input,
+so it does not outlive its parent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOOK_EVERY_NS = 10_000_000
 
 
 def spin() -> None:
-    """Run until standard input is at its end."""
+    """Spin until the end of standard input."""
     os.set_blocking(0, False)
     while True:
         try:

@@ -1,8 +1,8 @@
 """Standalone program that measures the latency of waking a process on another CPU.
 
-It is run as a file, without pgdyno: ``python -I -S _wakeup_program.py WAKER_CPU WOKEN_CPU``. A process of its
-own can be pinned and forked, whatever threads its caller has. It prints a JSON object: ``idle_us``, the times
-with the woken CPU idle, and ``busy_us``, with that CPU kept busy by a process of the lowest priority.
+It is run as a file, without pgdyno: ``python -I -S _wakeup_program.py WAKER_CPU WOKEN_CPU``. A separate
+process can be pinned and forked, whatever threads its caller has. It prints a JSON object: ``idle_us`` has
+the times with the woken CPU idle, and ``busy_us`` those with that CPU kept busy by a lowest-priority process.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import time
 
 SAMPLES = 300
 PAUSE_NS = 100_000
-"""Between two wake-ups: about a short statement, and shorter than the 200 µs that a guest may poll."""
-LIMIT_NS = 100_000_000  # for the samples of one kind; half of the 0.3 s that all may take, with the start
+"""Pause between two wake-ups: about a short statement, and less than the 200 µs that a guest may poll."""
+LIMIT_NS = 100_000_000  # for the samples of one kind; both kinds and the start should take 0.3 s at most
 _STAMP = struct.Struct("q")
 
 
 def measure_us(woken_cpu: int) -> list[float]:
-    """Return the times from a write on this CPU until a reader on the other one runs, in µs."""
+    """Return the times in µs from a write on this CPU until a reader on the other CPU runs."""
     to_woken, from_waker = os.pipe()
     to_waker, from_woken = os.pipe()
     child = os.fork()
@@ -29,18 +29,18 @@ def measure_us(woken_cpu: int) -> list[float]:
         os.close(from_waker)
         _answer(to_woken, from_woken, woken_cpu)
     os.close(to_woken)
-    os.close(from_woken)  # else the end of the child would not be seen
+    os.close(from_woken)  # otherwise the child's exit would not be seen
     os.set_blocking(to_waker, False)
     try:
         return _sample(from_waker, to_waker)
     finally:
-        os.close(from_waker)  # the end of its input ends the child
+        os.close(from_waker)  # the child exits at the end of its input
         os.close(to_waker)
         os.waitpid(child, 0)
 
 
 def _answer(reading: int, writing: int, cpu: int) -> None:
-    """Say for every byte that comes when it was seen, until there are no more."""
+    """Answer every byte with the time when it was read, until the end of input, and exit."""
     os.sched_setaffinity(0, {cpu})
     while os.read(reading, 1):
         os.write(writing, _STAMP.pack(time.monotonic_ns()))
@@ -65,9 +65,9 @@ def _stay_awake(duration_ns: int) -> None:
 
 
 def _stamp(reading: int) -> int:
-    """Return the time stamp of the woken process, polling without sleeping.
+    """Return the woken process's time stamp.
 
-    Its answer must not wake any process.
+    Polls without sleeping, since the answer must not wake a process.
     """
     while True:
         try:
@@ -75,13 +75,13 @@ def _stamp(reading: int) -> int:
         except BlockingIOError:
             continue
         if not answer:
-            raise ChildProcessError("the process that is woken has ended")
+            raise ChildProcessError("the woken process exited")
         stamp: int = _STAMP.unpack(answer)[0]
         return stamp
 
 
 def measure_busy_us(woken_cpu: int) -> list[float]:
-    """Do the same while a process of the lowest priority keeps the other CPU from being idle."""
+    """Return the times of ``measure_us`` while a lowest-priority process keeps the other CPU busy."""
     watched, held = os.pipe()
     spinner = os.fork()
     if spinner == 0:
@@ -96,7 +96,7 @@ def measure_busy_us(woken_cpu: int) -> list[float]:
 
 
 def _spin(watched: int, cpu: int) -> None:
-    """Keep a CPU busy whenever nobody else wants it, until the other end of a pipe is closed."""
+    """Keep a CPU busy at the lowest priority until the other end of a pipe is closed."""
     os.sched_setaffinity(0, {cpu})
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     os.set_blocking(watched, False)
@@ -110,6 +110,6 @@ def _spin(watched: int, cpu: int) -> None:
 
 if __name__ == "__main__":
     waker, woken = map(int, sys.argv[1:])
-    for cpu in (woken, waker):  # the other one first: what is wrong with it is said here and not in a child
+    for cpu in (woken, waker):  # the woken CPU as well: an error is then reported here and not in a child
         os.sched_setaffinity(0, {cpu})
     sys.stdout.write(json.dumps({"idle_us": measure_us(woken), "busy_us": measure_busy_us(woken)}))

@@ -1,9 +1,8 @@
-"""Measure whether LZ4 pays off for full-page images.
+"""Measure whether LZ4 pays off for full-page images, on sampled pages of a data directory.
 
-Uses sampled pages of a data directory, read-only.
-
-The pages are compressed by the machine's liblz4, with the function that PostgreSQL calls for an image
-(XLogCompressBackupBlock in xloginsert.c). A page that cannot be made smaller is kept as it is, as there.
+The data directory is only read. The machine's liblz4 compresses the pages with the function that PostgreSQL
+calls for an image (XLogCompressBackupBlock in xloginsert.c). As in PostgreSQL, a page that does not get
+smaller stays uncompressed.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from pgdyno.host.probes import PageCompression
 
 PAGES = 64
 _LIBRARY = "liblz4.so.1"
-_REPEATS = 5  # of which the fastest counts: whatever else runs only makes it slower
-_FIRST_USER_NUMBER = 16384  # FirstNormalObjectId in transam.h: below are the catalogs
+_REPEATS = 5  # the fastest is used: other load only makes it slower
+_FIRST_USER_NUMBER = 16384  # FirstNormalObjectId in transam.h: catalogs have smaller numbers
 _MAIN_FORK = re.compile(r"(\d+)(\.\d+)?")
 _BOUNDS = struct.Struct("=12xHH")  # pd_lower and pd_upper of PageHeaderData in bufpage.h
 _HEADER_BYTES = 24
@@ -40,9 +39,9 @@ def probe_page_compression(
 ) -> Fact[PageCompression]:
     """Measure page compression on a server's data, and write costs in ``directory``.
 
-    Pages are read within ``identity``: with the rights of the data's owner, who may have laid links there.
-    Unknown with the reason if there are no pages, they may not be read, or the file would lie on another
-    file system than the WAL.
+    Pages are read within ``identity``, with the rights of the data's owner, who may have placed links there.
+    Unknown with the reason if there are no pages, they are not readable, or ``directory`` is not on the WAL's
+    file system.
     """
     source = f"{PAGES} pages of {data_directory}, compressed by {_LIBRARY}"
     try:
@@ -51,9 +50,9 @@ def probe_page_compression(
             images = sample_images(data_directory, block_bytes)
             wal_device = (data_directory / "pg_wal").stat().st_dev
         if not images:
-            return unknown("there are no tables of users yet", source)
+            return unknown("no user tables yet", source)
         if wal_device != directory.stat().st_dev:
-            return unknown(f"what writing costs is only known of {directory}, not of the WAL's disk", source)
+            return unknown(f"write costs are known only for {directory}, not for the WAL's disk", source)
         write_ns = measure_write_ns(directory)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
@@ -72,7 +71,7 @@ def probe_page_compression(
 
 
 def lz4(largest_bytes: int) -> Compress:
-    """Return a function that compresses up to ``largest_bytes`` and returns the size.
+    """Return a function that compresses up to ``largest_bytes`` and returns the compressed size.
 
     Raises: OSError if the machine has no liblz4.
     """
@@ -87,9 +86,9 @@ def lz4(largest_bytes: int) -> Compress:
 
 
 def sample_images(data_directory: Path, block_bytes: int, count: int = PAGES) -> list[bytes]:
-    """Return pages from all over the users' tables and indexes, as many of each as it is large.
+    """Return full-page images of pages spread over all user tables and indexes, in proportion to their size.
 
-    Only the default tablespace is looked at. Raises: OSError if files may not be read.
+    Only the default tablespace is sampled. Raises: OSError if files are not readable.
     """
     files = sorted(_relation_files(data_directory / "base"))
     ends = list(accumulate(size // block_bytes for _, size in files))
@@ -113,7 +112,7 @@ def measure_write_ns(directory: Path) -> float:
                 os.pwrite(file.fileno(), page, start)
             os.fdatasync(file.fileno())
 
-        write()  # this one makes the file grow
+        write()  # not measured: it extends the file
         return _fastest_ns(write) / _WRITTEN_BYTES
 
 
@@ -130,7 +129,7 @@ def _relation_files(base: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _read_page(path: Path, block: int, block_bytes: int) -> bytes:
-    """Read a page; a file that has been exchanged for something else meanwhile cannot keep us waiting."""
+    """Read a page; never blocks, even if the file was replaced by a FIFO."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         return os.pread(descriptor, block_bytes, block * block_bytes)
@@ -139,7 +138,7 @@ def _read_page(path: Path, block: int, block_bytes: int) -> bytes:
 
 
 def _image(page: bytes) -> Sequence[bytes]:
-    """Return the parts of a page in its full-page image; none if new or truncated."""
+    """Return a page's full-page image in a sequence; empty if the page is new or truncated."""
     if len(page) < _HEADER_BYTES or not any(page):
         return ()
     lower, upper = _BOUNDS.unpack_from(page)

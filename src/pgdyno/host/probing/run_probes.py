@@ -1,4 +1,4 @@
-"""Measure the costs of single kernel operations, in less than a second in all."""
+"""Measure the costs of single kernel operations, in less than a second in total."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _PAGES = 4_000
 _SYNCS = 50
 _SYNCS_LIMIT_S = 0.5
 _WAL_PAGE_BYTES = 8192
-_REPEATS = 5  # of which the fastest counts: whatever else runs only makes it slower
+_REPEATS = 5  # the fastest is used: other load only makes it slower
 
 
 def run_probes(directory: Path, tree: Tree | None = None) -> Probes:
-    """Measure all of them; a file in ``directory`` is written, synchronised and removed.
+    """Measure all costs. A file in ``directory`` is written, synchronised and removed.
 
-    Units: as the fields are named. What cannot be measured is unknown, with the reason.
+    Units: as in the fields' names. A value that cannot be measured is unknown, with the reason.
     """
     tree = tree or Tree()
     before = _cpu_times(tree)
@@ -47,9 +47,9 @@ def measure_system_call_ns() -> Fact[float]:
             function()
         return (time.perf_counter_ns() - began) / _CALLS
 
-    asking = min(per_call_ns(os.getppid) for _ in range(_REPEATS))
-    not_asking = min(per_call_ns(sys.getrecursionlimit) for _ in range(_REPEATS))
-    return Fact(max(0.0, asking - not_asking), f"getppid, fastest of {_REPEATS} times {_CALLS:,}")
+    with_system_call = min(per_call_ns(os.getppid) for _ in range(_REPEATS))
+    without = min(per_call_ns(sys.getrecursionlimit) for _ in range(_REPEATS))
+    return Fact(max(0.0, with_system_call - without), f"getppid, fastest of {_REPEATS} times {_CALLS:,}")
 
 
 def measure_page_fault_ns() -> Fact[float]:
@@ -65,7 +65,7 @@ def measure_page_fault_ns() -> Fact[float]:
     source = f"first write to {mmap.PAGESIZE // 1024} kB of memory, fastest of {_REPEATS} times {_PAGES:,}"
     try:
         return Fact(min(per_page_ns() for _ in range(_REPEATS)), source)
-    except OSError as error:  # a kernel without transparent huge pages refuses the advice
+    except OSError as error:  # a kernel without transparent huge pages rejects MADV_NOHUGEPAGE
         return Fact(Unknown(os.strerror(error.errno or 0).lower()), source)
 
 
@@ -84,20 +84,20 @@ def measure_fsync_us(directory: Path) -> Fact[float]:
                 times.append((time.perf_counter_ns() - began) / 1000)
     except OSError as error:
         return Fact(Unknown(os.strerror(error.errno or 0).lower()), source)
-    counted = times[1:]  # the first one made the file grow
+    counted = times[1:]  # the first one extended the file
     return Fact(statistics.median(counted), f"{source}, median of {len(counted)}")
 
 
 def stolen_between(before: Fact[tuple[float, float]], after: Fact[tuple[float, float]]) -> Fact[float]:
-    """Return the share of the CPUs' time that the hypervisor kept for others."""
+    """Return the share of the CPUs' time that the hypervisor gave to others."""
     if isinstance(before.value, Unknown) or isinstance(after.value, Unknown):
-        return Fact(Unknown("the CPUs' times cannot be read"), before.source)
+        return Fact(Unknown("could not read CPU times"), before.source)
     stolen, total = (late - early for early, late in zip(before.value, after.value, strict=True))
     return Fact(stolen / total if total else Unknown("no time has passed"), before.source)
 
 
 def _cpu_times(tree: Tree) -> Fact[tuple[float, float]]:
-    """Return the time stolen and all time of all CPUs, in seconds."""
+    """Return the stolen and the total time of all CPUs, in seconds."""
 
     def stolen_and_all(times: dict[str, CpuTimes]) -> tuple[float, float]:
         return times[ALL_CPUS].steal_s, times[ALL_CPUS].total_s

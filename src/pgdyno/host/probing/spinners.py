@@ -1,9 +1,8 @@
 """Keep CPUs awake with one lowest-priority process on each.
 
-The processes run in a control group that is idle as a whole.
-
-A process under SCHED_IDLE yields to every other one of its group; that its group yields to all other groups
-takes ``cpu.idle`` = 1 on a group directly below the root (Linux 5.15, admin-guide/cgroup-v2.rst).
+A process under SCHED_IDLE yields to every other process of its control group. For the group to yield to all
+other groups, it must be directly below the root and have ``cpu.idle`` = 1 (Linux 5.15,
+admin-guide/cgroup-v2.rst).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from pgdyno.base.errors import PrivilegeError, ServerError
 from pgdyno.base.facts import Unknown
-from pgdyno.host.awake import MAY_SHRINK, POLL_NS, POLLING
+from pgdyno.host.cpu_idling import MAY_SHRINK, POLL_NS, POLLING
 from pgdyno.host.files.kernel_files import cpu_list
 from pgdyno.host.files.tree import EMPTY, NO_SUCH_FILE, Tree
 from pgdyno.host.machine.cgroup_limits import NO_LIMIT, cpu_limits
@@ -32,33 +31,33 @@ _UNLIMITED = (NO_LIMIT, NO_SUCH_FILE, EMPTY)
 _SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _PRODUCT = "/sys/class/dmi/id/product_name"
 _BURSTABLE = re.compile(r"t[1-4][a-z]*\.\w+")
-"""Types of machines with CPU credits: Amazon's, which alone show their type in a file."""
+"""Machine types with CPU credits. Only Amazon's machines show their type in a file."""
 Spin = Callable[[], AbstractContextManager[tuple[int, ...] | None]]
-"""Provides processes that keep CPUs awake; None: there are none."""
+"""Starts processes that keep CPUs awake, and returns their ids; None if none are started."""
 _WORDS = ("idle=", "cpuidle", "haltpoll", "intel_idle", "processor.max_cstate", "nohlt", "nohz")
 
 
 @dataclass(frozen=True)
 class Spinners:
-    """Processes that keep the CPUs of a machine awake, one on each."""
+    """Processes that keep a machine's CPUs awake, one on each."""
 
     tree: Tree
     cpus: Collection[int]
 
     def why_not(self) -> str | None:
-        """Say why these CPUs must not be kept busy, or cannot be below everything else; None if they can."""
+        """Return the reason of ``why_no_spinners`` for these CPUs; None if they can be kept busy."""
         return why_no_spinners(self.tree, self.cpus)
 
     def spin(self) -> AbstractContextManager[tuple[int, ...]]:
-        """Keep them busy for the length of a context. Raises: PrivilegeError, ServerError."""
+        """Keep the CPUs busy for the duration of a context. Raises: PrivilegeError, ServerError."""
         top = find_top(self.tree)
         if isinstance(top, Unknown):
-            raise PrivilegeError("CPUs cannot be kept busy", detail=top.reason)
+            raise PrivilegeError("could not keep CPUs busy", detail=top.reason)
         return spinning(self.cpus, top)
 
 
 def why_no_spinners(tree: Tree, cpus: Collection[int]) -> str | None:
-    """Say why these CPUs must not be kept busy, or cannot be below everything else; None if they can."""
+    """Return why these CPUs must not be kept busy, or not at the lowest priority; None if they can."""
     place = find_top(tree)
     return (
         _contained(tree)
@@ -70,7 +69,7 @@ def why_no_spinners(tree: Tree, cpus: Collection[int]) -> str | None:
 
 
 def burstable_type(tree: Tree) -> str:
-    """Return the machine's type if it is known to have CPU credits, else nothing."""
+    """Return the machine's type if it is known to have CPU credits, else an empty text."""
     product = tree.text(_PRODUCT).or_else("")
     return product if _BURSTABLE.fullmatch(product) else ""
 
@@ -78,26 +77,26 @@ def burstable_type(tree: Tree) -> str:
 def _contained(tree: Tree) -> str | None:
     machine = inspect_cpu(tree, "self").virtualisation.value
     if isinstance(machine, Unknown):
-        return f"it is not known what the kernel runs on: {machine.reason}"
+        return f"the kernel's platform is unknown: {machine.reason}"
     is_container = machine.startswith("container")
-    return "in a container it would slow down others of the machine" if is_container else None
+    return "in a container, spinning would slow down the machine's other users" if is_container else None
 
 
 def _limited(tree: Tree) -> str | None:
     limits = cpu_limits(tree, read_membership(tree, "self"))
     found = next((limit.value for limit in limits if limit.value not in _UNLIMITED), None)
     if isinstance(found, Unknown):
-        return f"it is not known whether a quota limits the CPU time: {found.reason}"
+        return f"the CPU quota is unknown: {found.reason}"
     return None if found is None else "a quota limits the CPU time, which spinning would use up"
 
 
 def _shared_core(tree: Tree, cpu: int) -> str | None:
     siblings = tree.read(_SIBLINGS.format(cpu), cpu_list).value
     if isinstance(siblings, Unknown):
-        return f"it is not known which CPUs share a core: {siblings.reason}"
+        return f"CPUs sharing a core are unknown: {siblings.reason}"
     is_shared = len(siblings) > 1
     return (
-        f"CPU {cpu} shares its core with another one, which spinning would slow down" if is_shared else None
+        f"CPU {cpu} shares its core with another CPU, which spinning would slow down" if is_shared else None
     )
 
 
@@ -107,15 +106,15 @@ def _credited(tree: Tree) -> str | None:
 
 
 def find_top(tree: Tree) -> Path | Unknown:
-    """Return the root of the control groups for CPU time, where a group can be made."""
+    """Return the root control group for CPU time, where a group can be made, or the reason why none can."""
     hierarchy = read_hierarchy(tree, read_membership(tree, "self"), "cpu").value
     if isinstance(hierarchy, Unknown) or not hierarchy.directories:
-        return Unknown("no control groups for CPU time are mounted")
+        return Unknown("no control group hierarchy with the CPU controller is mounted")
     top = Path(tree.locate(hierarchy.directories[0]))
     if not _gives_cpu(hierarchy, top):
-        return Unknown("the root control group gives its children no CPU controller")
+        return Unknown("the root control group does not enable the CPU controller for its children")
     if not os.access(top, os.W_OK | os.X_OK):
-        return Unknown("only root may make a control group")
+        return Unknown("only root can make a control group")
     return top
 
 
@@ -126,10 +125,10 @@ def _gives_cpu(hierarchy: Hierarchy, top: Path) -> bool:
 
 @contextmanager
 def spinning(cpus: Collection[int], top: Path) -> Iterator[tuple[int, ...]]:
-    """Keep these CPUs busy meanwhile; yields the processes that do.
+    """Keep these CPUs busy for the duration of a context; yields the process ids.
 
-    They end with us, whatever ends us. A group that a killed pgdyno has left is removed by the next.
-    Raises: PrivilegeError if the kernel has no idle groups, or refuses one; ServerError if a process ends.
+    The processes exit with pgdyno, whatever ends it. The next call removes the group of a killed pgdyno.
+    Raises: PrivilegeError if the kernel has no idle groups, or refuses one; ServerError if a process exits.
     """
     _remove_left(top)
     group = _make_group(top)
@@ -163,11 +162,11 @@ def _spinner(cpu: int, group: Path) -> Iterator[int]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # Ctrl-C is for us, who then end it
+        start_new_session=True,  # Ctrl-C goes to pgdyno only, which then kills it
     ) as process:
         try:
             if process.stdout is None or process.stdout.readline() != "spinning\n":
-                raise ServerError(f"no process could be made to keep CPU {cpu} awake")
+                raise ServerError(f"could not start a process to keep CPU {cpu} awake")
             yield process.pid
         finally:
             process.kill()
@@ -175,7 +174,7 @@ def _spinner(cpu: int, group: Path) -> Iterator[int]:
 
 
 def remove_left_groups(tree: Tree) -> None:
-    """Remove the groups of processes that have ended; the kernel keeps those in which something runs."""
+    """Remove the groups of exited pgdyno processes; the kernel keeps groups with running processes."""
     top = find_top(tree)
     if not isinstance(top, Unknown):
         _remove_left(top)
@@ -189,12 +188,12 @@ def _remove_left(top: Path) -> None:
 
 
 def boot_line(tree: Tree) -> tuple[str, ...]:
-    """Return the words of the kernel's command line that concern idling."""
+    """Return the parameters of the kernel's command line that concern idling."""
     return tuple(word for word in tree.text("/proc/cmdline").or_else("").split() if word.startswith(_WORDS))
 
 
 def polling_wanted(tree: Tree) -> dict[str, str]:
-    """Return the values to write for idle CPUs to poll, by path, in this order.
+    """Return the values that make idle CPUs poll, by path, in the order of writing.
 
     Files that already have the value are left out.
     """
@@ -202,9 +201,9 @@ def polling_wanted(tree: Tree) -> dict[str, str]:
 
 
 def why_no_polling(tree: Tree) -> str | None:
-    """Say why the kernel cannot be made to poll for a while; None if it can."""
+    """Return the reason why the kernel cannot be made to poll temporarily; None if it can."""
     if not tree.text(POLL_NS).is_known:
         return "the kernel has no module haltpoll"
     if tree.text(MAY_SHRINK).or_none() == "N" and POLL_NS in polling_wanted(tree):
-        return f"{MAY_SHRINK} is N, so that CPUs would go on polling afterwards"
+        return f"{MAY_SHRINK} is N: CPUs would continue polling afterwards"
     return None

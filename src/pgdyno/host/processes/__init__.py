@@ -1,1 +1,1 @@
-"""Processes, the programs that they run, and programs that pgdyno runs."""
+"""Processes, their programs, and running programs for pgdyno."""

@@ -1,4 +1,4 @@
-"""A part of a program file that is mapped to be executed."""
+"""A segment of an executable file that is mapped for execution."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PAGE_BYTES = 4096
 
 @dataclass(frozen=True)
 class CodeSegment:
-    """Where it lies in memory, before a program is moved as a whole, and in the file."""
+    """Its address in memory before relocation, its offset in the file, and its size."""
 
     address: int
     offset: int
@@ -21,10 +21,10 @@ class CodeSegment:
 
     @property
     def pages(self) -> range:
-        """The numbers of its pages of 4 kB."""
+        """Numbers of its 4 kB pages."""
         return range(self.address // _PAGE_BYTES, (self.address + self.size - 1) // _PAGE_BYTES + 1)
 
     def address_of(self, offset: int) -> int | None:
-        """Return the address of a place in the file; None if it is in another part."""
+        """Return the address of a file offset; None if it is outside this segment."""
         inside = self.offset <= offset < self.offset + self.size
         return self.address + offset - self.offset if inside else None

@@ -1,4 +1,4 @@
-"""The parts of a program file that are mapped to be executed.
+"""The segments of an executable file that are mapped for execution.
 
 Source: System V Application Binary Interface, chapter 5 ("Program Header"); elf(5).
 """
@@ -19,7 +19,7 @@ _LOADED, _EXECUTABLE = 1, 1  # PT_LOAD, PF_X
 
 
 def read_code_segments(file: BinaryIO) -> tuple[CodeSegment, ...] | Unknown:
-    """Return the executable parts of a 64-bit program, in order of their addresses."""
+    """Return the executable segments of a 64-bit program, in order of their addresses."""
     head = file.read(_HEADER.size)
     if len(head) < _HEADER.size or not head.startswith(_64_BIT_LITTLE_ENDIAN):
         return Unknown("not a 64-bit ELF file")
@@ -27,7 +27,7 @@ def read_code_segments(file: BinaryIO) -> tuple[CodeSegment, ...] | Unknown:
     at, entry_bytes, count = fields[5], fields[9], fields[10]
     length = file.seek(0, SEEK_END)
     if entry_bytes != _PROGRAM_HEADER.size or at + count * entry_bytes > length:
-        return Unknown("its parts are not listed")
+        return Unknown("no list of segments")
     file.seek(at)
     found = []
     for kind, flags, offset, address, _, size, *_ in _PROGRAM_HEADER.iter_unpack(
@@ -35,6 +35,6 @@ def read_code_segments(file: BinaryIO) -> tuple[CodeSegment, ...] | Unknown:
     ):
         if kind == _LOADED and flags & _EXECUTABLE and size:
             if offset + size > length:
-                return Unknown("cut short")
+                return Unknown("truncated file")
             found.append(CodeSegment(address, offset, size))
-    return tuple(sorted(found, key=lambda one: one.address)) or Unknown("it has no code")
+    return tuple(sorted(found, key=lambda one: one.address)) or Unknown("contains no code")

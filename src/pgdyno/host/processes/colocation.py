@@ -1,9 +1,9 @@
-"""Proves that a server reached over a connection runs on the inspected host.
+"""Proves that a connected server runs on the inspected host.
 
-A host's memory and CPUs say nothing about a server elsewhere, and a connection to localhost may be a tunnel
-or a container. The proof: the backend's process id, name and start time are seen in this host's /proc, and
-its parent's working directory, which a postmaster never leaves, is the server's data directory. A process
-in a container is found by the process id it has there.
+A host's memory and CPUs are irrelevant for a server elsewhere, and a connection to localhost may lead to a
+tunnel or container. Proof: this host's /proc shows the backend's process id, name and start time, and the
+working directory of its parent, which a postmaster never changes, is the server's data directory. A process
+in a container is found by its process id inside the container.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pgdyno.host.files.kernel_files import key_values
 from pgdyno.host.files.tree import Tree, parsed
 from pgdyno.host.processes.processes import TICKS_PER_S, Process, innermost_pid, parse_stat, process_ids
 
-# PostgreSQL notes a backend's start shortly after the fork; /proc/stat gives the boot time in whole seconds.
+# PostgreSQL records a backend's start shortly after the fork; /proc/stat has the boot time in whole seconds.
 START_TOLERANCE_S = 2.0
 
 
 @dataclass(frozen=True)
 class Backend:
-    """Server-side information about the backend of our connection."""
+    """Server-side information about the backend of pgdyno's connection."""
 
     pid: int  # pg_backend_pid()
     start_s: float  # pg_stat_activity.backend_start, seconds since 1970
@@ -34,7 +34,7 @@ class Backend:
 def find_postmaster(
     root: Path, *, backend_pid: int, backend_start: float | None, data_directory: str | None
 ) -> Fact[int]:
-    """Return the postmaster's process id on this host, or why the server is not proven to run here.
+    """Return the postmaster's process id on this host, or the reason why it is not proven to run here.
 
     Units: ``backend_start`` in seconds since 1970. None means that the role may not see the value.
     """
@@ -60,7 +60,7 @@ def locate_postmaster(tree: Tree, backend: Backend) -> Fact[int]:
 
 
 def boot_time_s(stat: str) -> float | Unknown:
-    """Find the boot time in /proc/stat, in seconds since 1970."""
+    """Return the boot time from /proc/stat, in seconds since 1970."""
     for line in stat.splitlines():
         key, _, value = line.partition(" ")
         if key == "btime" and value.isdecimal():
@@ -69,7 +69,7 @@ def boot_time_s(stat: str) -> float | Unknown:
 
 
 def _candidates(tree: Tree, backend_pid: int) -> Iterator[int]:
-    """Yield the processes that call themselves ``backend_pid``; the one outside of containers first."""
+    """Yield the processes with the innermost id ``backend_pid``; the one outside containers first."""
     others = (pid for pid in process_ids(tree).or_else(()) if pid != backend_pid)
     for pid in (backend_pid, *others):
         status = tree.read(f"/proc/{pid}/status", key_values)
@@ -98,7 +98,7 @@ def _prove(tree: Tree, pid: int, backend: Backend) -> Fact[int]:
 
 
 def _postgres_process(tree: Tree, pid: int) -> Fact[Process]:
-    """Return a process if it is PostgreSQL by its name: postgres, postmaster, edb-postgres."""
+    """Return a process if its name is PostgreSQL's: postgres, postmaster, edb-postgres."""
     process = tree.read(f"/proc/{pid}/stat", parse_stat)
     return parsed(
         process,
@@ -111,9 +111,9 @@ def _postgres_process(tree: Tree, pid: int) -> Fact[Process]:
 
 
 def _proof_of_directory(tree: Tree, postmaster_pid: int, data_directory: str) -> Fact[bool]:
-    """Return True if the postmaster works in the data directory, else why that is not proven.
+    """Return True if the postmaster runs in the data directory, else the reason why this is not proven.
 
-    Where its working directory may not be read (another user's process), the argument of -D has to do.
+    If its working directory is not readable (another user's process), the argument of -D is used.
     """
     directory = tree.link(f"/proc/{postmaster_pid}/cwd")
     if isinstance(directory.value, Unknown):
@@ -133,7 +133,7 @@ def _proof_of_directory(tree: Tree, postmaster_pid: int, data_directory: str) ->
 
 
 def data_directory_argument(cmdline: str) -> str | None:
-    """Find the data directory in a postmaster's command line: ``-D DIRECTORY`` or ``-DDIRECTORY``."""
+    """Return the data directory in a postmaster's command line: ``-D DIRECTORY`` or ``-DDIRECTORY``."""
     arguments = cmdline.split("\0")
     for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
         directory = following if argument == "-D" else argument.removeprefix("-D")

@@ -1,11 +1,12 @@
 """Libraries in a running program, and loader variables in its environment.
 
-A library loaded before the C library can put functions of its own in place of ``fsync`` and the like
-(ld.so(8), LD_PRELOAD): the program then reports as written what is not. Symbols show that, whatever the
-library is called and however it got in.
+A library loaded before the C library can replace functions such as ``fsync`` (ld.so(8), LD_PRELOAD); the
+program may then report data as written that is not. The library's symbols reveal this, whatever its name and
+however it was loaded.
 
-The kernel opens the mapped file itself for who has its capabilities (/proc/PID/map_files). Others find it by
-its name, where the process's user may have put another file: it counts if device and inode are those mapped.
+With the required capabilities, the mapped file itself can be opened (/proc/PID/map_files). Otherwise it is
+looked up by name. The process's user may have put a different file there, so its device and inode must be
+those of the mapping.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ _C_LIBRARY = re.compile(
     r"/(libc\.so\.6|libc-2\.\d+\.so|libpthread[.-][\w.]+|librt[.-][\w.]+|ld-linux[\w.-]*|ld-2\.\d+\.so"
     r"|(ld-musl|libc\.musl)-[\w.]+|libc\.so)( \(deleted\))?"
 )
-"""The C library's own files, where distributions keep them; libpthread had fsync until glibc 2.34.
+"""The C library's files in the distributions' directories; libpthread had fsync until glibc 2.34.
 
-Deleted ones are those of servers that were not restarted after an upgrade of it.
+A deleted one means that the server was not restarted after an upgrade of the library.
 """
 
 _LOADER_VARIABLE = re.compile(r"LD_\w+")
 _OF_FILES = ("LD_PRELOAD", "LD_AUDIT")
-_CHECKSUM_LENGTH = 12  # characters: enough to tell values apart
+_CHECKSUM_LENGTH = 12  # characters: enough to distinguish values
 
 
 @dataclass(frozen=True)
 class MappedProgram:
-    """A file of code in a line of /proc/PID/maps; device and inode are its identity, and the path is not."""
+    """A file with code in a line of /proc/PID/maps, identified by device and inode rather than by path."""
 
     path: str
     addresses: str
@@ -47,16 +48,16 @@ class MappedProgram:
 
     @property
     def name(self) -> str:
-        """Name of the file, without its directory."""
+        """File name without its directory."""
         return self.path.rpartition("/")[2]
 
     @property
     def place(self) -> str:
-        """Name of the mapping in /proc/PID/map_files, whose numbers have no leading zeros."""
+        """Name of the mapping in /proc/PID/map_files, with numbers without leading zeros."""
         return "-".join(f"{int(address, 16):x}" for address in self.addresses.split("-"))
 
     def is_in(self, file: os.stat_result) -> bool:
-        """Whether a file is the mapped one; of Btrfs and overlayfs the numbers may differ nevertheless."""
+        """Whether ``file`` is the mapped one; on Btrfs and overlayfs the numbers may differ even if it is."""
         device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
         return (device, str(file.st_ino)) == (self.device, self.inode)
 
@@ -65,9 +66,9 @@ class MappedProgram:
 class LoadedLibraries:
     """Loader variables and replaced functions of one process.
 
-    ``loader`` has the loader's variables: names of files, or a checksum of the value, which may be private.
-    ``replaced`` has the functions asked for that libraries define, by the library's file name. ``unknown``
-    names what could not be looked at, and why.
+    ``loader`` has the loader's variables with file names, or a checksum of the value, which may be private.
+    ``replaced`` has the requested functions that libraries define, by the library's file name. ``unknown``
+    lists unreadable files with the reason.
     """
 
     loader: dict[str, str] = field(default_factory=dict)
@@ -76,10 +77,7 @@ class LoadedLibraries:
 
 
 def inspect_libraries(tree: Tree, pid: int, functions: Collection[str]) -> LoadedLibraries:
-    """Return a process's loader variables, and the libraries defining ``functions``.
-
-    The C library is left out.
-    """
+    """Return a process's loader variables, and the libraries defining ``functions`` except the C library."""
     environment, maps = tree.text(f"/proc/{pid}/environ"), tree.text(f"/proc/{pid}/maps")
     unknown = [
         f"{fact.source}: {fact.value.reason}"
@@ -99,7 +97,7 @@ def inspect_libraries(tree: Tree, pid: int, functions: Collection[str]) -> Loade
 
 
 def mapped_programs(maps: str) -> tuple[MappedProgram, ...]:
-    """Return the files of code in /proc/PID/maps, each once; format: proc_pid_maps(5)."""
+    """Return the files with code in /proc/PID/maps, each once; format: proc_pid_maps(5)."""
     files: dict[tuple[str, str, str], MappedProgram] = {}
     for one in _code_files(maps):
         files.setdefault((one.path, one.device, one.inode), one)
@@ -107,7 +105,7 @@ def mapped_programs(maps: str) -> tuple[MappedProgram, ...]:
 
 
 def loader_variables(environment: str) -> dict[str, str]:
-    """Return the variables of /proc/PID/environ that concern the dynamic loader, without directories."""
+    """Return the dynamic loader's variables in /proc/PID/environ, without directories."""
     pairs = (entry.partition("=") for entry in environment.split("\0"))
     return {name: _shown(name, value) for name, _, value in pairs if _LOADER_VARIABLE.fullmatch(name)}
 
@@ -115,12 +113,10 @@ def loader_variables(environment: str) -> dict[str, str]:
 def _defined_in(
     tree: Tree, pid: int, mapped: MappedProgram, functions: Collection[str]
 ) -> frozenset[str] | Unknown:
-    """Return which of these functions a mapped file offers to others."""
-
     def in_file_of_that_name(file: BinaryIO) -> frozenset[str] | Unknown:
         found = defined_functions(file, functions)
-        if not found and not mapped.is_in(os.fstat(file.fileno())):  # what is found is told in any case
-            return Unknown("it could not be proven to be the mapped file")
+        if not found and not mapped.is_in(os.fstat(file.fileno())):  # functions found are always reported
+            return Unknown("not proven to be the mapped file")
         return found
 
     exact = tree.scan_plain(

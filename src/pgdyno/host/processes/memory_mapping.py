@@ -1,4 +1,4 @@
-"""The memory of a server's process: its mappings, and the named parts of shared memory."""
+"""A server process's memory: its mappings, and the named allocations in shared memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MemoryMapping:
-    """A range of addresses, and the file that it shows from an offset on; ``path`` is empty without one."""
+    """An address range, and the file mapped there from ``offset`` on; ``path`` is empty without a file."""
 
     begin: int
     end: int
@@ -23,9 +23,9 @@ class MemoryMapping:
 
 @dataclass(frozen=True)
 class SharedArea:
-    """A named part of main shared memory, as pg_shmem_allocations has it.
+    """A named allocation in main shared memory, as in pg_shmem_allocations.
 
-    ``size_bytes`` were requested, ``allocated_bytes`` are taken.
+    ``size_bytes`` is the requested size, ``allocated_bytes`` the size including padding.
     """
 
     name: str
@@ -36,7 +36,7 @@ class SharedArea:
 
 @dataclass(frozen=True)
 class SharedMemory:
-    """The named parts of main shared memory, and the size of a page of data."""
+    """The named allocations in main shared memory, and the size of a data page."""
 
     areas: tuple[SharedArea, ...]
     block_bytes: int

@@ -1,4 +1,4 @@
-"""The memory of a process: its mappings, and its content at some addresses."""
+"""A process's memory: its mappings, and its content at given addresses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mappings_in(maps: str) -> Iterator[MemoryMapping]:
 
 
 def read_places(tree: Tree, pid: int, addresses: Iterable[int], size_bytes: int) -> Fact[dict[int, bytes]]:
-    """Return the content from each address on; those that cannot be read are missing."""
+    """Return ``size_bytes`` of content from each address on; unreadable addresses are left out."""
 
     def places_in(memory: BinaryIO) -> dict[int, bytes]:
         return dict(_places(memory, addresses, size_bytes))
@@ -40,7 +40,7 @@ def _places(memory: BinaryIO, addresses: Iterable[int], size_bytes: int) -> Iter
     for address in addresses:
         try:
             found = os.pread(memory.fileno(), size_bytes, address)
-        except OSError:  # it is not mapped
+        except OSError:  # not mapped
             continue
         if len(found) == size_bytes:
             yield address, found

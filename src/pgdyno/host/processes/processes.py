@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import Tree, parsed
 
-# USER_HZ, the unit of times in /proc, is 100 on every architecture of Linux but Alpha.
+# USER_HZ, the unit of times in /proc, is 100 on every Linux architecture except Alpha.
 TICKS_PER_S = 100
 _PARENT_FIELD, _START_FIELD, _POLICY_FIELD = 4, 22, 41  # counted from 1, as in the manual page
 
@@ -37,12 +37,12 @@ class Process:
 
 
 def process_ids(tree: Tree) -> Fact[tuple[int, ...]]:
-    """Return the numbers of the processes that can be seen."""
+    """Return the ids of the visible processes."""
     return parsed(tree.names("/proc"), lambda names: tuple(sorted(int(n) for n in names if n.isdecimal())))
 
 
 def parse_stat(text: str) -> Process | Unknown:
-    """Parse /proc/PID/stat, whose second field is a name in parentheses that may contain anything."""
+    """Parse /proc/PID/stat; its second field, a name in parentheses, may contain any character."""
     pid, opening, rest = text.partition(" (")
     name, closing, _ = rest.rpartition(") ")
     fields = _third_field_on(text)
@@ -58,23 +58,23 @@ def parse_stat(text: str) -> Process | Unknown:
 
 
 def scheduling_policy(text: str) -> str | Unknown:
-    """Return the policy that /proc/PID/stat tells, by the kernel's name: SCHED_OTHER, SCHED_BATCH."""
+    """Return the kernel's name of the policy in /proc/PID/stat: SCHED_OTHER, SCHED_BATCH."""
     fields = _third_field_on(text)
     if len(fields) <= _POLICY_FIELD - 3:
-        return Unknown("no scheduling policy in it")
+        return Unknown("no scheduling policy found")
     number = fields[_POLICY_FIELD - 3]
-    return _POLICIES.get(number, Unknown(f"an unknown policy: {number}"))
+    return _POLICIES.get(number, Unknown(f"unknown scheduling policy: {number}"))
 
 
 def _third_field_on(text: str) -> list[str]:
-    """Return the fields after the name, which may itself contain anything."""
+    """Return the fields after the name, which may contain spaces and parentheses."""
     return text.rpartition(") ")[2].split()
 
 
 def innermost_pid(status: dict[str, str]) -> int | Unknown:
-    """Return the number that a process has for itself: in a container not the one that the host sees.
+    """Return a process's id in its own PID namespace; in a container it differs from the host's.
 
-    NSpid lists the numbers from the reader's PID namespace down to the process's own; since Linux 4.1.
+    NSpid lists the ids from the reader's PID namespace down to the process's own; since Linux 4.1.
     """
     numbers = status.get("NSpid", status.get("Pid", "")).split()
     return int(numbers[-1]) if numbers and numbers[-1].isdecimal() else Unknown("no process id")

@@ -1,4 +1,4 @@
-"""Run the programs of fetching and building: clean environment, time limit, no survivors."""
+"""Run programs that fetch and build: with a clean environment, a time limit, and no surviving children."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from pgdyno.base.errors import InstallationError
 from pgdyno.host.child_command import family_command
 
 _POLL_S = 1.0
-_LIMIT_S = 600.0  # arbitrary, for programs that take seconds
+_LIMIT_S = 600.0  # arbitrary; the programs take seconds
 _LAST_LINES = 12
 _KEPT_VARIABLES = ("PATH", "HOME", "TMPDIR", "USER", "LOGNAME")
-"""All others stay behind: CFLAGS, LDFLAGS, COPT or MAKEFLAGS of the caller would make builds unequal."""
-_KEPT_OF_ROOT = ("PATH",)  # what it builds runs as another account, whose home and files these are not
+"""All others are dropped: the caller's CFLAGS, LDFLAGS, COPT or MAKEFLAGS would make builds differ."""
+_KEPT_OF_ROOT = ("PATH",)  # root builds under another account, which must not use root's home
 
 
 def clean_environment(**added: str) -> dict[str, str]:
-    """Return the environment that every program of this package runs in: English messages, no flags."""
+    """Return the environment of every program of this package: English messages, no compiler flags."""
     names = _KEPT_OF_ROOT if os.geteuid() == 0 else _KEPT_VARIABLES
     kept = {name: os.environ[name] for name in names if name in os.environ}
     return {**kept, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive", **added}
 
 
 def is_installed(program: str) -> bool:
-    """Whether a program can be run by its name."""
+    """Whether a program is found in PATH."""
     return shutil.which(program) is not None
 
 
@@ -44,7 +44,7 @@ def capture(
 ) -> subprocess.CompletedProcess[str]:
     """Run a short program and return its output. Raises: InstallationError if it exceeds its limit.
 
-    It and its children end as those of ``run_logged`` do.
+    The program and its children are killed in the same cases as by ``run_logged``.
     """
     process = subprocess.Popen(
         family_command(os.getpid(), argv),
@@ -63,7 +63,7 @@ def capture(
         except subprocess.TimeoutExpired as error:
             raise InstallationError(
                 f'"{" ".join(argv[:2])}" did not end within {limit_s:g} s',
-                hint="check the network, and try again",
+                hint="check the network connection and try again",
             ) from error
         finally:
             _end_group(process)
@@ -90,10 +90,11 @@ def output_of(
 def run_logged(
     argv: Sequence[str], *, cwd: Path, log: Path, limit_s: float, watch: Callable[[], None]
 ) -> int | None:
-    """Run a long program at the lowest priority, its output appended to ``log``; call ``watch`` every second.
+    """Run a long program at the lowest priority, with its output appended to ``log``.
 
-    Returns the exit status; None if it exceeded its limit. It and its children are ended when this function
-    is left in whatever way, and by the kernel when pgdyno is killed.
+    ``watch`` is called every second. Returns the exit status; None if the program exceeded its limit. It and
+    its children are killed when this function returns or raises an exception, and by the kernel when pgdyno
+    is killed.
     """
     deadline_s = time.monotonic() + limit_s
     with log.open("ab") as output:
@@ -105,7 +106,7 @@ def run_logged(
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            umask=0o022,  # what is installed must be readable by the account that servers run as
+            umask=0o022,  # the servers' account must be able to read installed files
         )
     try:
         while time.monotonic() < deadline_s:

@@ -1,1 +1,1 @@
-"""Recordings of running programs: samples of their stacks, and their scheduling."""
+"""Recordings of running programs: stack samples, scheduling, hardware counters and simulation."""

@@ -1,6 +1,6 @@
-"""A running ``perf`` that counts or records only when it is told to.
+"""A running ``perf`` that counts or records only while it is enabled.
 
-Commands go through a pipe (``perf record`` and ``perf stat`` ``--control``, Linux 5.9 on).
+It gets commands through a pipe (``--control`` of ``perf record`` and ``perf stat``, since Linux 5.9).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pgdyno.base.errors import ServerError
 
 _ANSWER_LIMIT_S = 10.0
 _END_LIMIT_S = 30.0
-_MOST_WORDS = 400
+_MOST_CHARACTERS = 400
 
 Wrap = Callable[[Sequence[str]], Sequence[str]]
-"""Wraps a command line so that it ends with us, or runs as another user."""
+"""Wraps a command line so that the program is killed with pgdyno, or runs as another user."""
 
 
 @dataclass
 class ControlledPerf:
-    """It is off until it is told otherwise. ``command`` is "record" or "stat"."""
+    """A perf process, disabled at first. ``command`` is "record" or "stat"."""
 
     command: str
     _process: subprocess.Popen[bytes]
@@ -34,15 +34,15 @@ class ControlledPerf:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Have it work for the length of a context. Raises: ServerError if it has ended."""
-        self.tell("enable")
+        """Enable it for the duration of a context. Raises: ServerError if it has exited."""
+        self.send("enable")
         try:
             yield
         finally:
-            self.tell("disable")
+            self.send("disable")
 
-    def tell(self, command: str) -> None:
-        """Give it a command, and wait until it has obeyed. Raises: ServerError in perf's words."""
+    def send(self, command: str) -> None:
+        """Send it a command, and wait for its answer. Raises: ServerError with perf's message."""
         try:
             os.write(self._commands, f"{command}\n".encode())
         except BrokenPipeError:
@@ -53,7 +53,7 @@ class ControlledPerf:
             raise self._ended()
 
     def interrupt(self) -> None:
-        """Send it SIGINT, at which ``perf stat`` writes its counts, and wait for its end.
+        """Send it SIGINT, on which ``perf stat`` writes its counts, and wait until it exits.
 
         Raises: ServerError as ``wait`` does.
         """
@@ -61,19 +61,19 @@ class ControlledPerf:
         self.wait(-signal.SIGINT, 128 + signal.SIGINT)
 
     def wait(self, *statuses: int) -> None:
-        """Wait for its end. Raises: ServerError in perf's words unless its status is 0 or one of these."""
+        """Wait until it exits. Raises: ServerError with perf's message unless its status is 0 or listed."""
         try:
-            _, words = self._process.communicate(timeout=_END_LIMIT_S)
+            _, output = self._process.communicate(timeout=_END_LIMIT_S)
         except subprocess.TimeoutExpired:
             raise ServerError(
                 f"perf {self.command} did not end",
-                hint=f"see what holds it up: perf {self.command} -a sleep 1",
+                hint=f"find out why it hangs: perf {self.command} -a sleep 1",
             ) from None
         if self._process.returncode not in (0, *statuses):
-            raise self._failed(words)
+            raise self._failed(output)
 
     def close(self) -> None:
-        """Kill it if it still runs, and close its pipes."""
+        """Kill it if it is still running, and close its pipes."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
@@ -81,19 +81,19 @@ class ControlledPerf:
             os.close(pipe)
 
     def _ended(self) -> ServerError:
-        _, words = self._process.communicate(timeout=_END_LIMIT_S)
-        return self._failed(words)
+        _, output = self._process.communicate(timeout=_END_LIMIT_S)
+        return self._failed(output)
 
-    def _failed(self, words: bytes) -> ServerError:
-        said = " ".join(words.decode(errors="replace").split())[:_MOST_WORDS]
-        return ServerError(f"perf {self.command} failed", detail=said or None)
+    def _failed(self, output: bytes) -> ServerError:
+        message = " ".join(output.decode(errors="replace").split())[:_MOST_CHARACTERS]
+        return ServerError(f"perf {self.command} failed", detail=message or None)
 
 
 @contextmanager
 def controlled(program: str, arguments: Sequence[str], wrap: Wrap) -> Iterator[ControlledPerf]:
-    """Start a perf that does nothing yet. Raises: ServerError in perf's words.
+    """Start a disabled perf. Raises: ServerError with perf's message.
 
-    ``arguments`` begin with perf's command. ``wrap`` has it end with us: perf would go on for ever.
+    ``arguments`` begin with perf's command. ``wrap`` must kill it with pgdyno: perf would run forever.
     """
     their_commands, commands = os.pipe()
     answers, their_answers = os.pipe()
@@ -112,7 +112,7 @@ def controlled(program: str, arguments: Sequence[str], wrap: Wrap) -> Iterator[C
     os.close(their_answers)
     started = ControlledPerf(command, process, commands, answers)
     try:
-        started.tell("ping")
+        started.send("ping")
         yield started
     finally:
         started.close()

@@ -1,4 +1,4 @@
-"""Hardware counters by ``perf stat``: which of them this machine has, and counting them in processes."""
+"""Hardware counters by ``perf stat``: finding those that this machine has, and counting in processes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _SOME_WORK = (sys.executable, "-I", "-S", "-c", "sum(range(1000000))")  # some 2
 
 @dataclass(frozen=True)
 class Tried:
-    """Output of perf on a short program's counters, by line, and perf's own words if it failed."""
+    """Output lines of perf on a short program's counters; ``words`` is perf's message if it failed."""
 
     lines: tuple[str, ...]
     words: str
 
 
 def try_counters(program: str, events: Sequence[str] = (), groups: str = "") -> Tried:
-    """Count events, or groups of metrics, of a short program."""
-    argv = [program, "stat", "--json-output", *_asked(events, groups), "--", *_SOME_WORK]
+    """Count events or metric groups of a short program."""
+    argv = [program, "stat", "--json-output", *_selection(events, groups), "--", *_SOME_WORK]
     try:
         done = subprocess.run(
             argv,
@@ -40,25 +40,25 @@ def try_counters(program: str, events: Sequence[str] = (), groups: str = "") -> 
     except subprocess.TimeoutExpired:
         return Tried((), f"perf stat did not end within {_LIMIT_S:.0f} s")
     lines = tuple(done.stderr.splitlines())
-    said = " ".join(line.strip() for line in lines if not line.startswith("{"))
-    return Tried(lines, said if done.returncode else "")
+    message = " ".join(line.strip() for line in lines if not line.startswith("{"))
+    return Tried(lines, message if done.returncode else "")
 
 
 @dataclass(frozen=True)
 class Counting:
-    """A perf that counts when it is switched on. ``file`` has its output when it has ended."""
+    """A perf that counts while it is enabled. ``file`` has its output once it has exited."""
 
     file: Path
     _perf: ControlledPerf
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Count for the length of a context. Raises: ServerError if perf has ended."""
+        """Count for the duration of a context. Raises: ServerError if perf has exited."""
         with self._perf.on():
             yield
 
     def read(self) -> tuple[str, ...]:
-        """End it, and return the lines of its output. Raises: ServerError in perf's words."""
+        """End it and return its output lines. Raises: ServerError with perf's message."""
         self._perf.interrupt()
         return tuple(self.file.read_text(errors="replace").splitlines())
 
@@ -67,12 +67,12 @@ class Counting:
 def counting(
     program: str, events: Sequence[str], groups: str, pids: Collection[int], file: Path, wrap: Wrap
 ) -> Iterator[Counting]:
-    """Start a perf that counts nothing yet in these processes. Raises: ServerError in perf's words."""
-    arguments = ["stat", "--json-output", *_asked(events, groups), "--pid", ",".join(map(str, pids))]
+    """Start a disabled perf that counts in these processes. Raises: ServerError with perf's message."""
+    arguments = ["stat", "--json-output", *_selection(events, groups), "--pid", ",".join(map(str, pids))]
     with controlled(program, [*arguments, "--output", str(file)], wrap) as perf:
         yield Counting(file, perf)
 
 
-def _asked(events: Sequence[str], groups: str) -> list[str]:
-    asked = [part for event in events for part in ("--event", event)]
-    return [*asked, "--metrics", groups] if groups else asked
+def _selection(events: Sequence[str], groups: str) -> list[str]:
+    options = [part for event in events for part in ("--event", event)]
+    return [*options, "--metrics", groups] if groups else options

@@ -1,7 +1,7 @@
-"""Recordings of ``perf``: samples of stacks by the CPUs' clock, and the scheduler's trace.
+"""Recordings by ``perf``: stack samples with the event cpu-clock, and the scheduler's trace.
 
-Both work in virtual machines, without hardware counters. A recording is switched on and off by commands
-through a pipe (``perf record --control``, Linux 5.9 on), so that it covers measured windows alone.
+Both work in virtual machines, without hardware counters. A recording is enabled and disabled by commands
+through a pipe (``perf record --control``, since Linux 5.9), and covers only the measured windows.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import Final
 from pgdyno.base.errors import ServerError
 from pgdyno.host.tracing.controlled import ControlledPerf, Wrap, controlled
 
-_STACK_BYTES = 8192  # copied with each sample, to find callers by; the least that perf's manual suggests
+_STACK_BYTES = 8192  # copied with each sample to find the callers; the least that perf's manual suggests
 _ANSWER_LIMIT_S = 10.0
 STACKS: Final = "pid,time,ip,sym,dso"
-"""The fields of a sample's text, for ``profile/stacks.py``."""
+"""Fields of a sample's text, for ``profile/stacks.py``."""
 SCHEDULING: Final = "tid,cpu,time,event,trace"
-"""The fields of a scheduler's event, for ``profile/scheduling.py``."""
+"""Fields of a scheduler event, for ``profile/scheduling.py``."""
 
 
 def find_perf() -> str | None:
-    """Return the path of perf; None if it is not there, or does not run on this kernel."""
+    """Return the path of perf; None if it is not installed, or does not run on this kernel."""
     program = shutil.which("perf")
     if program is None:
         return None
@@ -41,9 +41,9 @@ def find_perf() -> str | None:
 
 
 def sampling(frequency: int, pids: Collection[int] = ()) -> list[str]:
-    """Return perf's options for samples of stacks: of all CPUs, which takes root, or of processes.
+    """Return perf's options for stack samples: of all CPUs, which requires root, or of processes.
 
-    Sampling processes sets a timer whenever one comes to run, which costs more.
+    Sampling processes costs more: a timer is set at each context switch to one of them.
     """
     scope = ["--pid", ",".join(map(str, pids))] if pids else ["--all-cpus"]
     clock = ["--event", "cpu-clock", "--freq", str(frequency)]
@@ -51,39 +51,39 @@ def sampling(frequency: int, pids: Collection[int] = ()) -> list[str]:
 
 
 def scheduling() -> list[str]:
-    """Return perf's options for the scheduler's trace of all CPUs, which takes root."""
+    """Return perf's options for the scheduler's trace of all CPUs, which requires root."""
     return ["--event", "sched:sched_waking", "--event", "sched:sched_switch", "--all-cpus"]
 
 
 def in_own_mounts(wrap: Wrap) -> Wrap:
-    """Have perf see mounts of its own: it mounts tracefs to find the scheduler's events, and leaves it so."""
+    """Run perf in its own mount namespace, since it mounts tracefs for scheduler events and leaves it so."""
     return lambda argv: wrap(["unshare", "--mount", "--", *argv])
 
 
 @dataclass
 class Recording:
-    """A perf that records whenever it is switched on. ``file`` is where, until it is read."""
+    """A perf that records while it is enabled, into ``file``."""
 
     program: str
     file: Path
     _perf: ControlledPerf
 
     def on(self) -> AbstractContextManager[None]:
-        """Record for the length of a context. Raises: ServerError if perf has ended."""
+        """Record for the duration of a context. Raises: ServerError if perf has exited."""
         return self._perf.on()
 
     def end(self) -> None:
-        """End it, so that its file is whole. Raises: ServerError in perf's words."""
-        self._perf.tell("stop")
+        """End it, which completes its file. Raises: ServerError with perf's message."""
+        self._perf.send("stop")
         self._perf.wait()
 
 
 @contextmanager
 def recording(program: str, options: Sequence[str], file: Path, wrap: Wrap) -> Iterator[Recording]:
-    """Start a perf that records nothing yet. Raises: ServerError in perf's words.
+    """Start a disabled perf record. Raises: ServerError with perf's message.
 
-    ``wrap`` has it end with us: perf would go on for ever.
-    Names of programs are looked up when the recording is read; nothing is kept in the user's cache of them.
+    ``wrap`` must kill it with pgdyno: perf would run forever.
+    Symbols are looked up when the recording is read; the user's build-id cache is not used.
     """
     argv = ["record", "--quiet", "--clockid", "mono", "--no-buildid", "--no-buildid-cache"]
     with controlled(program, [*argv, "--output", str(file), *options], wrap) as perf:
@@ -91,10 +91,10 @@ def recording(program: str, options: Sequence[str], file: Path, wrap: Wrap) -> I
 
 
 def read_recording(program: str, file: Path, fields: str, wrap: Wrap, kernel_names: Path) -> Iterator[str]:
-    """Yield the lines of a recording as text. Raises: ServerError in perf's words.
+    """Yield the lines of a recording as text. Raises: ServerError if perf script fails.
 
-    ``wrap`` runs it as another user: it reads programs that others have made. That user sees no names of the
-    kernel's functions by itself, so they come from ``kernel_names``, a copy of /proc/kallsyms.
+    ``wrap`` runs perf as another user, since it parses programs made by other users. That user cannot see the
+    kernel's symbols, so they are read from ``kernel_names``, a copy of /proc/kallsyms.
     """
     argv = [program, "script", "--input", str(file), "--ns", "--no-inline", "--fields", fields]
     argv += ["--kallsyms", str(kernel_names)]
@@ -102,7 +102,7 @@ def read_recording(program: str, file: Path, fields: str, wrap: Wrap, kernel_nam
         wrap(argv),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # warnings, one for each program without names
+        stderr=subprocess.DEVNULL,  # warnings, one for each program without symbols
         start_new_session=True,
         text=True,
         errors="replace",
@@ -114,7 +114,7 @@ def read_recording(program: str, file: Path, fields: str, wrap: Wrap, kernel_nam
             yield from process.stdout
             is_read = True
         finally:
-            if not is_read:  # nobody reads on, and the terminal does not interrupt it
+            if not is_read:  # its output is not read to the end, and Ctrl-C does not reach it
                 process.kill()
     if process.returncode != 0:
-        raise ServerError("perf script could not read what perf record has written")
+        raise ServerError("perf script could not read the output of perf record")

@@ -1,4 +1,4 @@
-"""Valgrind's simulator of a processor, callgrind, and its tracer, lackey: options, and limits."""
+"""Valgrind's processor simulator, callgrind, and its memory tracer, lackey: options and output files."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Valgrind:
     version: str
 
     def simulating(self, directory: Path, caches: Sequence[str]) -> tuple[str, ...]:
-        """Return the beginning of a command line that simulates the program after it, and all that it forks.
+        """Return the beginning of a command line that simulates the following program and its children.
 
-        Each process writes a file into a directory when it ends: ``output_of`` it.
+        Each process writes its file ``output_of`` into ``directory`` when it exits.
         """
         return (
             *(self.program, "--tool=callgrind", "--quiet", "--sigill-diagnostics=yes", "--vgdb=no"),
@@ -36,10 +36,10 @@ class Valgrind:
         )
 
     def tracing(self, directory: Path) -> tuple[str, ...]:
-        """Return the beginning of a command line that traces the accesses to memory of the program after it.
+        """Return the beginning of a command line that traces the memory accesses of the following program.
 
-        Each process that it forks writes a file into a directory, ``trace_of`` it, from then on: before
-        valgrind 3.16, all of them write to one.
+        Each forked process writes its own file ``trace_of`` into ``directory``; before valgrind 3.16, all
+        processes write to one file.
         """
         return (
             *(self.program, _TRACER, "--trace-mem=yes", "--basic-counts=no", "--quiet", "--vgdb=no"),
@@ -48,12 +48,12 @@ class Valgrind:
 
     @property
     def has_tracer(self) -> bool:
-        """Whether the tool that traces is installed: some packages leave out all but the usual ones."""
+        """Whether the tracer is installed: some packages contain only the most common tools."""
         return _output([self.program, _TRACER, "--version"]) is not None
 
 
 def find_valgrind() -> Valgrind | None:
-    """Return the installed valgrind; None if there is none, or it does not run."""
+    """Return the installed valgrind; None if it is not installed or does not run."""
     program = shutil.which("valgrind")
     if program is None:
         return None
@@ -62,7 +62,7 @@ def find_valgrind() -> Valgrind | None:
 
 
 def _output(command: Sequence[str]) -> str | None:
-    """Return the output of a command; None if it fails."""
+    """Return a command's output; None if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -71,7 +71,7 @@ def _output(command: Sequence[str]) -> str | None:
 
 
 def output_of(directory: Path, pid: int) -> Path:
-    """Return the file that callgrind has written for a process."""
+    """Return the file that callgrind writes for a process."""
     return directory / f"{_OUTPUT}{pid}"
 
 
@@ -81,7 +81,7 @@ def trace_of(directory: Path, pid: int) -> Path:
 
 
 def traces_in(directory: Path) -> Iterator[tuple[int, Path]]:
-    """Yield the processes that lackey has written files for, and these."""
+    """Yield the processes with a file written by lackey, each with its file."""
     for file in directory.glob(f"{_TRACE}*"):
         pid = file.name.removeprefix(_TRACE)
         if pid.isdecimal():
@@ -89,6 +89,6 @@ def traces_in(directory: Path) -> Iterator[tuple[int, Path]]:
 
 
 def unknown_instruction(log: str) -> str | None:
-    """Return valgrind's words on an instruction that it does not know, from a program's log."""
+    """Return valgrind's message on an unsupported instruction in a program's log; None if it has none."""
     found = _UNKNOWN_INSTRUCTION.search(log)
     return found[0].strip() if found else None

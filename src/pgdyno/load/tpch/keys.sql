@@ -1,5 +1,5 @@
--- Primary keys, foreign keys, and an index on every foreign key and date column that leads no primary key:
--- what clause 1.5.7 of the specification allows to be indexed. VACUUM and ANALYZE come after it.
+-- Primary keys, foreign keys, and an index on every foreign key and date column that does not lead a primary
+-- key: the indexes that clause 1.5.7 of the specification allows. VACUUM and ANALYZE follow.
 ALTER TABLE region ADD PRIMARY KEY (r_regionkey);
 ALTER TABLE nation ADD PRIMARY KEY (n_nationkey);
 ALTER TABLE supplier ADD PRIMARY KEY (s_suppkey);

@@ -1,4 +1,4 @@
--- The eight tables (clause 1.4.1): keys and indexes are made after the rows have come (keys.sql).
+-- The eight tables (clause 1.4.1). Keys and indexes are created after loading the rows (keys.sql).
 CREATE TABLE region (r_regionkey int NOT NULL, r_name char(25) NOT NULL, r_comment varchar(152));
 CREATE TABLE nation (
     n_nationkey int NOT NULL, n_name char(25) NOT NULL, n_regionkey int NOT NULL, n_comment varchar(152));

@@ -1,8 +1,8 @@
-"""The arena: where the servers of an experiment are and are set to work.
+"""The arena: the servers of an experiment, with their data and their load.
 
-scratch_arena.py     servers that pgdyno starts, side by side on byte-identical data
-attached_arena.py    an owner's running server itself, in databases of our own
-opening.py           opens them; ``OwnDataArena`` is the running server on its owner's data
+scratch_arena.py     servers that pgdyno starts, running at the same time on byte-identical data
+attached_arena.py    a user's running server, in databases that pgdyno creates
+opening.py           opens arenas; ``OwnDataArena`` is a running server with the user's own data
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
 
-NOT_NEEDED = "no round was left to go on with"
+NOT_NEEDED = "no further round needs it"
 
 
 class Arena(Protocol):
@@ -30,63 +30,60 @@ class Arena(Protocol):
 
     @property
     def loads(self) -> Loads:
-        """The starter of generators on arms."""
+        """Starts load generators on arms."""
         ...
 
     @property
     def installation_name(self) -> str | None:
-        """The installation of variants that name no server.
-
-        None means that no command line could name it again.
-        """
+        """The installation of variants that name no server; None if no command line can name it."""
         ...
 
     def check(self, variants: Sequence[Variant]) -> None:
-        """Let servers judge all variants' settings, before any data set is loaded.
+        """Let servers validate all variants' settings, before any data set is loaded.
 
-        Raises: SettingError with the server's own words.
+        Raises: SettingError with the server's message.
         """
         ...
 
     def load(self, variant: Variant, data_set: DataSet) -> None:
-        """Load the data set for a variant's server, unless it is there.
+        """Load the data set for a variant's server, unless already loaded.
 
         Raises: StorageError, GeneratorError.
         """
         ...
 
     def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
-        """Describe the variants' builds, and their differences besides the version.
+        """Return notes on the variants' builds, and on differences other than the version.
 
         Empty if there is only one build.
         """
         ...
 
     def memory_note(self, limit_bytes: int) -> str:
-        """Say how servers' memory will be limited. Raises: PgdynoError if it cannot be."""
+        """Return a note on the limit of servers' memory. Raises: PgdynoError if it cannot be limited."""
         ...
 
     def has_seats(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> bool:
-        """Whether the seat of every variant holds the data set."""
+        """Whether every variant's seat holds the data set."""
         ...
 
     def restore(
         self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet, writing_s: float = 0.0
     ) -> None:
-        """Put the data set, as it was loaded, on the seat of every variant.
+        """Put the data set in its initial state on every variant's seat.
 
         Each will be written to for ``writing_s``; servers that pgdyno starts get WAL segments for that.
         """
         ...
 
     def discard(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> None:
-        """Give back the room of data that will not be used again."""
+        """Free the disk space of data that are no longer needed."""
         ...
 
     def prepared_for(self, study: Study) -> AbstractContextManager[Arena]:
         """Provide the arena with the machine prepared for all rounds of a study.
 
-        Raises: SettingError if the kernel does not take what they ask of it; PrivilegeError.
+        Raises: SettingError if the kernel rejects a value; PrivilegeError.
         """
         ...
 
@@ -97,13 +94,13 @@ class Arena(Protocol):
         data_set: DataSet,
         server_memory_bytes: int | None = None,
     ) -> AbstractContextManager[list[Arm]]:
-        """Provide the variants' servers, running and warm; they are given up at the end."""
+        """Provide the variants' servers, running and warm; they are released at the end."""
         ...
 
 
 @dataclass(frozen=True)
 class Regained:
-    """Load hosts after a loss: the arena that they load, their names, and the rest of a note."""
+    """The load hosts after a loss: the arena, their names, and ``how`` for the note."""
 
     arena: Arena
     hosts: tuple[str, ...]
@@ -111,9 +108,9 @@ class Regained:
 
 
 AfterLoss: TypeAlias = Callable[[Arena, LoadHostLostError], Regained]
-"""Returns where to go on with which load hosts. Raises: the error, or another one, if there are none."""
+"""Returns the arena and load hosts to continue with. Raises: the error, or another one, if none is left."""
 
 
 def end_without_host(_: Arena, lost: LoadHostLostError) -> NoReturn:
-    """Let the experiment end. Raises: the error."""
+    """End the experiment. Raises: the error."""
     raise lost

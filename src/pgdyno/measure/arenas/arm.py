@@ -1,4 +1,4 @@
-"""One variant at work in one round: its server, its load, and its meter readings."""
+"""One variant in one round: its server, its load, and its meter readings."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ from pgdyno.postgres.connection.libpq_environment import LIBPQ_VARIABLES
 from pgdyno.postgres.process.instance import DATABASE
 from pgdyno.postgres.process.processes import CpuClock, children, cpu_ns, read_process, threads
 
-# A database or role may bring a search path with operators that somebody has planted, and limits of its own.
-# Our queries take milliseconds, the size of a large database under load seconds; sessions wait for rounds.
+# A database or role may set a search path with planted operators, and its own limits.
+# Our queries take milliseconds; reading the size of a large database under load takes seconds. Sessions stay
+# idle for rounds.
 _LIMITED: Settings = {
     **OWN_SESSION,
     "statement_timeout": "120s",
     "lock_timeout": "0",
     "application_name": "pgdyno",
 }
-_ANSWER_LIMIT_S = 125.0  # a server that keeps to its own limit has answered by then
-# Invariants name tables of the workload's data set without a schema.
+_ANSWER_LIMIT_S = 125.0  # a server that enforces its statement timeout answers by then
+# Invariants name the data set's tables without a schema.
 _IN_PUBLIC: LiteralString = "SET search_path = pg_catalog, public"
 _UNLIMITED: LiteralString = "SET statement_timeout = 0"
-# What meters ask must not count as work: with costs of zero, even a look at a view takes workers.
+# Meter queries must not add work: with parallel costs of zero, even a query on a view uses workers.
 _WITHOUT_WORKERS: Settings = {**_LIMITED, "max_parallel_workers_per_gather": "0"}
 _AS_CONFIGURED: LiteralString = "RESET ALL; SET search_path = ''"
 _EFFECTIVE = """
@@ -65,7 +66,7 @@ FROM pg_catalog.pg_extension e
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
 WHERE e.extname OPERATOR(pg_catalog.=) 'pg_prewarm'
 """
-# All arguments with their types: in a copy there may be another function of that name, with fewer.
+# All arguments with types: a copy may have another function of that name with fewer arguments.
 _PREWARM = """
 SELECT pg_catalog.sum({}.pg_prewarm(
     c.oid::pg_catalog.regclass, 'buffer'::pg_catalog.text, 'main'::pg_catalog.text,
@@ -83,7 +84,7 @@ class RunningServer(Protocol):
 
     @property
     def host(self) -> str:
-        """Where it listens: an address, or the directory of its socket."""
+        """Its address, or the directory of its Unix socket."""
         ...
 
     @property
@@ -93,29 +94,29 @@ class RunningServer(Protocol):
 
     @property
     def user(self) -> str:
-        """The role that measures."""
+        """The role that pgdyno connects as."""
         ...
 
     @property
     def dsn(self) -> str:
-        """How to connect to it for looking at it."""
+        """The connection string for inspecting it."""
         ...
 
     @property
     def pid(self) -> int | None:
-        """The postmaster's process id; None on another host. Raises: ServerCrashedError if it has ended."""
+        """The postmaster's PID; None on another host. Raises: ServerCrashedError if it has exited."""
         ...
 
     def connect(self, database: str) -> ControlConnection:
-        """Open a control connection, which limits no statement; never used for load."""
+        """Open a control connection without statement timeout; never used for load."""
         ...
 
     def last_log_lines(self) -> str:
-        """Return the end of its log, or where to find that."""
+        """Return the last lines of its log, or where to find them."""
         ...
 
     def stop(self, *, is_immediate: bool = False) -> None:
-        """Give the server up."""
+        """Release the server: stop it if pgdyno started it."""
         ...
 
 
@@ -126,24 +127,22 @@ class Arm:
     variant: Variant
     server: RunningServer
     database: str = DATABASE
-    environment: Mapping[str, str] = field(
-        default_factory=dict
-    )  # for generators: a password, if there is one
-    begin_turn: Callable[[], None] | None = None  # gives the machine what the variant alone asks of it
-    read_client_cpu_us: Callable[[], tuple[float, ...] | None] | None = None  # of the load, once there is one
+    environment: Mapping[str, str] = field(default_factory=dict)  # for generators: a password, if any
+    begin_turn: Callable[[], None] | None = None  # sets the kernel files that only this variant needs
+    read_client_cpu_us: Callable[[], tuple[float, ...] | None] | None = None  # the load's, once it runs
     _connection: ControlConnection | None = field(default=None, init=False)
     _last_read: dict[str, dict[int, float]] = field(default_factory=dict, init=False)
 
     def prewarm(self) -> None:
-        """Read the data set into shared buffers, as far as they reach, and into the page cache."""
+        """Read the data set into shared buffers, up to their size, and into the page cache."""
         schema = self._execute(_PREWARM_SCHEMA).fetchone()
         if schema is not None:
-            self._take_time(_PREWARM.format(schema[0]))
+            self._execute_unlimited(_PREWARM.format(schema[0]))
 
     def effective(self, names: Iterable[str]) -> dict[str, str]:
         """Return the settings in effect, as SHOW displays them, by lower-case name."""
         rows = self._execute_after(
-            _AS_CONFIGURED,  # else our own limit would be taken for the server's
+            _AS_CONFIGURED,  # otherwise our limits would be returned as the server's
             _EFFECTIVE,
             (list(names),),
         )
@@ -154,14 +153,11 @@ class Arm:
         return self._execute_after(_IN_PUBLIC, condition).fetchone() == (True,)
 
     def checkpoint(self) -> None:
-        """Write out everything dirty, now."""
-        self._take_time("CHECKPOINT")
+        """Run a checkpoint."""
+        self._execute_unlimited("CHECKPOINT")
 
     def connect(self) -> ControlConnection:
-        """Open a control connection on which the server ends every statement that takes too long.
-
-        Its search path is empty.
-        """
+        """Open a control connection with a statement timeout and an empty search path."""
         with ExitStack() as stack:
             connection = stack.enter_context(closing(self.server.connect(self.database)))
             connection.answer_limit_s = _ANSWER_LIMIT_S
@@ -170,24 +166,24 @@ class Arm:
         return connection
 
     def connect_like_its_load(self) -> ControlConnection:
-        """Open a session as generators do: same role, database, way in and environment, nothing set."""
+        """Open a session as generators do: same role, database, address and environment, no settings."""
         target = self.target()
         given = {
             keyword: self.environment[variable]
             for keyword, variable in LIBPQ_VARIABLES.items()
             if variable in self.environment
         }
-        way = make_conninfo(
+        conninfo = make_conninfo(
             host=target.host, port=target.port, user=target.user, dbname=target.database, **given
         )
-        connection = open_session(way)
+        connection = open_session(conninfo)
         connection.answer_limit_s = _ANSWER_LIMIT_S
         return connection
 
     def lost(self, error: psycopg.OperationalError) -> ServerError:
-        """Return the error for a control connection that could not be made or used."""
+        """Return the error for a control connection that failed to open, or was lost."""
         try:
-            self.server.pid  # noqa: B018 — it raises
+            self.server.pid  # noqa: B018 — it raises if the server exited
         except ServerCrashedError:
             is_running = False
         else:
@@ -200,62 +196,62 @@ class Arm:
         return Target(self.server.host, self.server.port, self.server.user, self.database)
 
     def cpu_clock(self) -> CpuClock:
-        """Return a clock over the processes that the server has at this moment."""
+        """Return a CPU clock over the server's current processes."""
         return CpuClock.of(self.server_pids())
 
     def close(self) -> None:
-        """Close the connection and stop the server; its data is to be thrown away."""
+        """Close the connection and stop the server at once; its data are no longer needed."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
         self.server.stop(is_immediate=True)
 
-    # What follows implements the meters' context.
+    # The following methods implement ``MeterContext``.
 
     def server_pids(self) -> tuple[int, ...]:
-        """Return the postmaster and its children; none where they run on another host."""
+        """Return the PIDs of the postmaster and its children; empty if they run on another host."""
         pid = self.server.pid
         return () if pid is None else (pid, *children(pid))
 
     def session_pids(self) -> tuple[int, ...]:
-        """Return the processes of the database's other sessions; on a scratch server, its load's."""
+        """Return the PIDs of the database's other sessions; on a scratch server, those of the load."""
         return tuple(pid for (pid,) in self._execute(_SESSIONS).fetchall())
 
     @property
     def postmaster_pid(self) -> int:
-        """The postmaster's process id, of a server that pgdyno has started."""
+        """The postmaster's PID; only for servers started by pgdyno."""
         pid = self.server.pid
-        assert pid is not None  # noqa: S101 — our own servers run on this host
+        assert pid is not None  # noqa: S101 — servers started by pgdyno run on this host
         return pid
 
     def client_cpu_us(self) -> tuple[float, ...] | None:
-        """Return the CPU time that the load has cost each host so far; None while there is none."""
+        """Return the load's CPU time so far, in µs by host; None if no load runs."""
         return None if self.read_client_cpu_us is None else self.read_client_cpu_us()
 
     def cpu_ns(self, pid: int) -> int | None:
-        """Return the CPU time of all threads of a process; None if it has ended."""
+        """Return the CPU time of all threads of a process, in ns; None if it has exited."""
         return cpu_ns(pid)
 
     def read_process(self, pid: int, name: str) -> str | None:
-        """Return ``/proc/PID/NAME`` or None."""
+        """Return ``/proc/PID/NAME``; None if the process has exited or it may not be read."""
         return read_process(pid, name)
 
     def threads(self, pid: int) -> tuple[int, ...]:
-        """Return the threads of a process, itself first; none if it has ended."""
+        """Return the TIDs of a process, its own first; empty if it has exited."""
         return threads(pid)
 
     def add_up(self, counter: str, by_pid: Mapping[int, float]) -> float:
-        """Return the sum over all processes seen so far; those that have ended count as last read."""
+        """Return the sum over all processes seen so far; exited ones count as last read."""
         known = self._last_read.setdefault(counter, {})
         known.update(by_pid)
         return sum(known.values())
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query. Raises: as ``_execute`` does."""
+        """Return the rows of a query. Raises: as ``_execute``."""
         return self._execute(sql).fetchall()
 
     def query(self, sql: str) -> tuple[float | None, ...]:
-        """Return the one row of a query as floats."""
+        """Return the single row of a query, as floats."""
         row = self._execute(sql).fetchone()
         assert row is not None  # noqa: S101 — meters' queries are aggregates
         return tuple(None if value is None else float(value) for value in row)
@@ -272,8 +268,8 @@ class Arm:
     def _execute(self, sql: str, parameters: tuple[object, ...] | None = None) -> Rows:
         """Run a statement on the control connection, which is opened at first use.
 
-        Raises: ServerCrashedError, with the server's log, if the server has gone; ServerError if it does not
-        take the connection, or does not answer in time.
+        Raises: ServerCrashedError, with the server's log, if the server has exited; ServerError if it rejects
+        the connection or does not answer in time.
         """
         try:
             if self._connection is None:
@@ -284,26 +280,26 @@ class Arm:
             raise self.lost(error) from error
 
     def _execute_after(
-        self, limit: LiteralString, sql: str, parameters: tuple[object, ...] | None = None
+        self, setup: LiteralString, sql: str, parameters: tuple[object, ...] | None = None
     ) -> Rows:
-        """Run a statement under another limit on its time. Raises: as ``_execute`` does."""
-        self._execute(limit)
+        """Run a statement after another one that sets up the session. Raises: as ``_execute``."""
+        self._execute(setup)
         rows = self._execute(sql, parameters)
         self._limit()
         return rows
 
     def _limit(self) -> None:
-        """Set our own limits again. Raises: as ``_execute`` does."""
-        assert self._connection is not None  # noqa: S101 — it has just been used
+        """Restore pgdyno's session settings. Raises: as ``_execute``."""
+        assert self._connection is not None  # noqa: S101 — just used
         try:
             set_for_session(self._connection, _WITHOUT_WORKERS)
         except psycopg.OperationalError as error:
             raise self.lost(error) from error
 
-    def _take_time(self, sql: str) -> None:
-        """Run a statement for as long as the server works on it. Raises: as ``_execute`` does."""
+    def _execute_unlimited(self, sql: str) -> None:
+        """Run a statement without time limit. Raises: as ``_execute``."""
         self._execute(_UNLIMITED)
-        assert self._connection is not None  # noqa: S101 — it has just been used
+        assert self._connection is not None  # noqa: S101 — just used
         try:
             with self._connection.waiting_for_hours(self.connect):
                 self._connection.execute(sql.encode())
@@ -314,30 +310,30 @@ class Arm:
 
 @dataclass(frozen=True)
 class ServerClocks:
-    """CPU clocks over the arms' server processes, as they are at one moment."""
+    """CPU clocks over the arms' server processes that exist at one moment."""
 
     pids: Sequence[tuple[int, ...]]
     clocks: Sequence[CpuClock]
 
     @classmethod
     def of(cls, arms: Sequence[Arm]) -> ServerClocks:
-        """Return clocks over the processes that the arms' servers have now."""
+        """Return clocks over the servers' current processes."""
         pids = [arm.server_pids() for arm in arms]
         return cls(pids, [CpuClock.of(of_arm) for of_arm in pids])
 
     def read_cpu_ns(self) -> tuple[int, ...]:
-        """Return the CPU time that each arm's server has used so far."""
+        """Return the CPU time of each arm's server so far."""
         return tuple(clock.read_ns() for clock in self.clocks)
 
 
 def read_meters(meters: Iterable[MeterModule], arm: Arm) -> Readings:
-    """Read every meter of an arm once."""
+    """Return the current readings of an arm's meters, without those that cannot be read."""
     read = ((meter.METER.metric, meter.read(arm)) for meter in meters)
     return {metric: counters for metric, counters in read if counters is not None}
 
 
 def meter_values(meters: Iterable[MeterModule], deltas: Readings, transactions: int) -> dict[str, float]:
-    """Return the metrics that meters' differences amount to, by name."""
+    """Return the metrics computed from meter increments, by name; without undefined ones."""
     return {
         metric: value
         for meter in meters
@@ -347,10 +343,7 @@ def meter_values(meters: Iterable[MeterModule], deltas: Readings, transactions: 
 
 
 def difference(before: Readings, after: Readings) -> Readings:
-    """Return after minus before, for the metrics that both have.
-
-    For a level, return the value after.
-    """
+    """Return after minus before, for the metrics in both; for a level metric, the value after."""
     return {
         metric: counters
         if METRICS[metric].is_level

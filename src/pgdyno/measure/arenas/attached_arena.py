@@ -1,10 +1,8 @@
-"""An arena on an attached server, in place.
+"""An arena on an attached server: measured as found, or with one configuration after the other.
 
-The server is measured as found, or with one configuration after the other.
-
-It loads that server, and restarts it where a changed setting takes that: only for owners who have allowed
-both; every change has a receipt. Data sets live in databases of their own, which are dropped at the end; the
-configuration goes back to what was found. If pgdyno is killed, ``pgdyno revert`` restores the configuration.
+It puts load on that server, and restarts it if a changed setting needs that: only if the user allowed both.
+Every change has a receipt. Data sets are in separate databases, which are dropped at the end. The original
+configuration is restored; if pgdyno is killed, ``pgdyno revert`` restores it.
 """
 
 from __future__ import annotations
@@ -36,26 +34,26 @@ class Switching(Protocol):
     def back(self) -> None:
         """Restore the original configuration.
 
-        Raises: StillChangedError if somebody else has changed it.
+        Raises: StillChangedError if it was changed by others.
         """
         ...
 
 
 class AsFound:
-    """For a server that stays as it was found."""
+    """Leaves a server as it was found."""
 
     def to(self, variant: Variant) -> None:
         """Do nothing: the server already runs its one variant."""
 
     def back(self) -> None:
-        """Leave it."""
+        """Do nothing."""
 
 
 @dataclass
 class AttachedArena(AttachedBase):
     """One running server; a seat is a database on it."""
 
-    find: Callable[[], tuple[AttachedServer, Mapping[str, str]]]  # and what generators need to get in
+    find: Callable[[], tuple[AttachedServer, Mapping[str, str]]]  # server, environment for generators
     switch: Switching
     databases: WorkloadDatabases
     loads: Loads
@@ -68,8 +66,8 @@ class AttachedArena(AttachedBase):
             return
         if data_set.dump is not None:
             raise RefusedError(
-                "a copy of a database is restored on servers that pgdyno starts, not on a running one",
-                detail="a dump has code of its owners, and the load runs with the rights of your role there",
+                "a copy of a database can only be restored on servers that pgdyno starts",
+                detail="a dump contains its owners' code, and the load has your role's privileges there",
                 hint="leave out --allow-load",
             )
         server, environment = self.find()
@@ -81,7 +79,7 @@ class AttachedArena(AttachedBase):
         self._templates[data_set.key] = template
 
     def has_seats(self, _variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> bool:
-        """Whether every seat's database is there."""
+        """Whether every seat's database exists."""
         names = {self.databases.name(self._label(seat, data_set)) for seat in seats}
         return names <= self.databases.there()
 
@@ -90,7 +88,7 @@ class AttachedArena(AttachedBase):
         _variants: Sequence[Variant],
         seats: Sequence[int],
         data_set: DataSet,
-        _writing_s: float = 0.0,  # the server's WAL is its owner's
+        _writing_s: float = 0.0,  # the server's WAL is not prepared
     ) -> None:
         """Copy the data set's template to every seat's database."""
         for seat in seats:
@@ -102,32 +100,31 @@ class AttachedArena(AttachedBase):
         variants: Sequence[Variant],
         seats: Sequence[int],
         data_set: DataSet,
-        server_memory_bytes: int | None = None,  # noqa: ARG002 — memory_note has refused it
+        server_memory_bytes: int | None = None,  # noqa: ARG002 — rejected by memory_note
     ) -> Iterator[list[Arm]]:
-        """Bring the server to the one variant that there can be at a time, and back afterwards.
+        """Switch the server to the single variant, and back afterwards.
 
-        Data are copied, and other work is done, under the configuration as found.
+        Copying data and other work use the configuration as found.
         """
         (variant,), (seat,) = variants, seats
         self.switch.to(variant)
         try:
-            self.databases.hold()  # a restart has ended the session
+            self.databases.hold()  # a restart ends the session
             server, environment = self.find()
             database = self.databases.name(self._label(seat, data_set))
             with closing(Arm(variant, server, database, environment)) as arm:
                 arm.prewarm()
-                arm.checkpoint()  # what copying the data set has dirtied is not this trial's
+                arm.checkpoint()  # pages dirtied by copying are not part of the trial
                 yield [arm]
         finally:
             self.switch.back()
 
     def leave(self) -> None:
-        """Restore the original configuration, and drop the databases that were made."""
+        """Restore the original configuration, and drop the created databases."""
         try:
             self.switch.back()
         finally:
             self.databases.drop_all()
 
     def _label(self, seat: int, data_set: DataSet) -> str:
-        """Return a seat's database within this run."""
         return f"seat_{list(self._templates).index(data_set.key)}_{seat}"

@@ -15,9 +15,9 @@ from pgdyno.host.processes.colocation import find_postmaster
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection, connect, dsn_of, open_session, require_no_pooler
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import LONG_LIMIT_S, ControlConnection
 from pgdyno.postgres.connection.libpq_environment import LIBPQ_VARIABLES
 from pgdyno.postgres.connection.load_security import DEFAULT_FILES, Negotiated, load_parameters
@@ -34,88 +34,88 @@ WHERE pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()
 
 
 class AttachedBase:
-    """Behaviour of attached arenas that differs from arenas of scratch servers."""
+    """The behaviour of arenas on attached servers that differs from scratch arenas."""
 
     @property
     def installation_name(self) -> None:
-        """No command line measures this server again as it was found."""
+        """None: no command line can name this server in its original state."""
         return
 
     def build_notes(self, _variants: Sequence[Variant]) -> tuple[str, ...]:
-        """Say nothing: it is one server."""
+        """Return nothing: there is a single build."""
         return ()
 
     def memory_note(self, limit_bytes: int) -> str:
-        """Refuse: the memory of an attached server is never limited. Raises: UsageError."""
+        """Reject the limit: an attached server's memory cannot be limited. Raises: UsageError."""
         raise UsageError(
             f"the memory of a running server cannot be limited to {limit_bytes} bytes",
             hint="measure on servers that pgdyno starts: --embedded or --pg-bin",
         )
 
     def shared_memory_bytes(self, _variant: Variant) -> int:
-        """Return nothing: no pool of huge pages is made for this server."""
+        """Return 0: no huge page pool is reserved for this server."""
         return 0
 
     def check(self, _variants: Sequence[Variant]) -> None:
-        """Accept: the server itself judges settings when they are applied."""
+        """Do nothing: the server validates settings when they are applied."""
 
     def discard(self, _variants: Sequence[Variant], _seats: Sequence[int], _data_set: DataSet) -> None:
-        """Leave the data: its owner's stay, and ours go with the arena."""
+        """Do nothing: the user's data stay, and ours are dropped with the arena."""
 
     @contextmanager
     def prepared_for(self, _study: Study) -> Iterator[Self]:
-        """Provide the arena as it is: the machine is not prepared for anything."""
+        """Provide the arena unchanged: the machine is not prepared."""
         yield self
 
 
 @dataclass(frozen=True)
 class AttachedServer:
-    """An attached server as an arm; it is neither started nor stopped."""
+    """An attached server as an arm; pgdyno neither starts nor stops it."""
 
     dsn: str
     host: str
     port: int
     user: str
-    pid: int | None  # None: it is not proven to run on this host
+    pid: int | None  # None: not proven to run on this host
 
     def connect(self, database: str) -> ControlConnection:
-        """Open a control connection without pgdyno's usual time limits: a checkpoint may take its time."""
+        """Open a control connection without pgdyno's usual time limits: a checkpoint may take long."""
         connection = open_session(self.dsn, database=database)
         connection.answer_limit_s = LONG_LIMIT_S
         return connection
 
     def last_log_lines(self) -> str:
-        """Say where to look."""
-        return "its own log says why"
+        """Return where to look."""
+        return "see the server's log"
 
     def stop(self, *, is_immediate: bool = False) -> None:
-        """Leave it running."""
+        """Do nothing: the server keeps running."""
 
 
 def find_attached_server(dsn: str, data_directory: str) -> tuple[AttachedServer, Mapping[str, str]]:
-    """Find the server on this host, and the environment that generators connect with.
+    """Return the server on this host, and the environment for generators' connections.
 
     Raises: ConnectionFailedError; ServerError if it is not proven to run on this host; RefusedError if
-    generators' connections would be less secure than ours.
+    generators' connections would be less secure than pgdyno's.
     """
-    server, environment, postmaster = _look(dsn, data_directory)
+    server, environment, postmaster = _inspected(dsn, data_directory)
     if isinstance(postmaster.value, Unknown):
         raise ServerError("the server is not proven to run on this host", detail=postmaster.value.reason)
     return server, environment
 
 
 def find_remote_server(dsn: str) -> tuple[AttachedServer, Mapping[str, str]]:
-    """Find the server on any host, and the environment that generators connect with.
+    """Return the server on any host, and the environment for generators' connections.
 
     Raises: ConnectionFailedError; RefusedError as above.
     """
-    server, environment, _ = _look(dsn, None)
+    server, environment, _ = _inspected(dsn, None)
     return server, environment
 
 
-@failures_in_words()
-@answers_of_postgresql()
-def _look(dsn: str, data_directory: str | None) -> tuple[AttachedServer, Mapping[str, str], Fact[int]]:
+@server_errors_converted()
+@checked_results()
+def _inspected(dsn: str, data_directory: str | None) -> tuple[AttachedServer, Mapping[str, str], Fact[int]]:
     with closing(connect(dsn)) as connection:
         require_no_pooler(connection)
         info, postmaster = connection.info, postmaster_of(connection, data_directory)
@@ -126,9 +126,9 @@ def _look(dsn: str, data_directory: str | None) -> tuple[AttachedServer, Mapping
 
 
 def postmaster_of(connection: Connection, data_directory: str | None = None) -> Fact[int]:
-    """Return the postmaster's process, or why it is not proven to run on this host.
+    """Return the postmaster's PID, or why it is not proven to run on this host.
 
-    ``data_directory`` is where the server has its data, if that is known.
+    ``data_directory`` is the server's, if known.
     """
     backend = identify_backend(connection)
     return find_postmaster(
@@ -140,16 +140,16 @@ def postmaster_of(connection: Connection, data_directory: str | None = None) -> 
 
 
 def _data_directory(connection: Connection) -> str | None:
-    """Return where the server has its data; None if the role may not see that."""
+    """Return the data directory; None if the role may not read the setting."""
     row = connection.execute(_DATA_DIRECTORY).fetchone()
     return None if row is None else str(row[0])
 
 
 def _environment(connection: Connection) -> dict[str, str]:
-    """Return libpq variables for security, and for options that no argument can carry.
+    """Return libpq variables for security, and for options that have no command-line argument.
 
-    Generators have the options of the control connection, wherever they come from: a PGOPTIONS that the
-    connection string has replaced must not reach them alone.
+    Generators get the options of the control connection. A PGOPTIONS that the connection string overrides
+    must not reach the generators.
     """
     found = {LIBPQ_VARIABLES[name]: value for name, value in load_parameters(_negotiated(connection)).items()}
     if connection.info.options or _OPTIONS in os.environ:
@@ -159,11 +159,11 @@ def _environment(connection: Connection) -> dict[str, str]:
 
 def _negotiated(connection: Connection) -> Negotiated:
     parameters = {one.keyword.decode(): one.val.decode() for one in connection.pgconn.info if one.val}
-    if "hostaddr" in parameters:  # it may be a list, and one of them has answered
+    if "hostaddr" in parameters:  # may be a list, of which one answered
         parameters["hostaddr"] = connection.info.hostaddr
     files = {name: Path.home() / ".postgresql" / file for name, file in DEFAULT_FILES.items()}
     return Negotiated(
-        {**parameters, "password": connection.info.password},  # of a password file as well
+        {**parameters, "password": connection.info.password},  # also one from a password file
         is_tls=connection.pgconn.ssl_in_use,
         is_gss=connection.execute(_IS_GSS).fetchone() == (True,),
         default_files={name: str(file) for name, file in files.items() if file.exists()},

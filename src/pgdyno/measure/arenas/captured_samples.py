@@ -1,4 +1,4 @@
-"""Statements of a captured workload with parameters, to plan or to ask them one by one."""
+"""Statements of a captured workload with parameters, to plan or run them one by one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pgdyno.postgres.statements import PreparedStatement
 from pgdyno.workload.capture.row_use import with_values_for_returned
 from pgdyno.workload.column_draws import read_draws
 
-_TRANSACTIONS_OF_A_KIND = 20  # arbitrary: those of all kinds are mixed, so that hardly any has none
+_TRANSACTIONS_OF_A_KIND = 20  # arbitrary: kinds are drawn at random, and hardly any is missed
 _MOST_TRANSACTIONS = 5000
 
 
 def sampled_statements(
     connection: Connection, workload: Workload, driver: Driver
 ) -> tuple[PreparedStatement, ...]:
-    """Return statements with parameters: all kinds of transactions are as frequent, so that none is missed.
+    """Return statements with parameters, from equally frequent kinds of transactions, so that none is missed.
 
     Raises: GeneratorFailedError, UsageError, ServerError.
     """
-    assert workload.captured is not None  # noqa: S101 — others have no columns to draw from
+    assert workload.captured is not None  # noqa: S101 — only captured workloads draw from columns
     columns = read_columns(connection, workload.captured.search_path)
     equal = tuple(replace(one, weight=1.0) for one in workload.captured.transactions)
     known = with_values_for_returned(replace(workload.captured, transactions=equal), columns)

@@ -15,30 +15,30 @@ from pgdyno.base.errors import GeneratorError, StorageError
 from pgdyno.base.ports import Progress
 from pgdyno.base.time_left import TimeLeft
 from pgdyno.load._contract import Target
-from pgdyno.load.tpchgen import Tell
+from pgdyno.load.tpchgen import ReportShare
 from pgdyno.model.experiments.workload import DataSet
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.process.dump import restore_dump
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import DATABASE, SUPERUSER, Instance, initialise
 from pgdyno.postgres.process.workspace import Workspace
 
 _PORT = 5432  # any: the socket directory is private
-_WAL_BYTES = 1 << 30  # what a freshly loaded data directory may hold besides its rows
-# The owner of a restored database may have set its search path, where operators and views of others lie.
-_NOTHING_PLANTED = "SET search_path = ''"
+_WAL_BYTES = 1 << 30  # bound on the WAL in a newly loaded data directory
+# A restored database may set a search path with planted operators and views.
+_EMPTY_SEARCH_PATH = "SET search_path = ''"
 _HAS_PREWARM = """
 SELECT 1 FROM pg_catalog.pg_available_extensions WHERE name OPERATOR(pg_catalog.=) 'pg_prewarm'
 """
 
-Fill: TypeAlias = Callable[[Target, DataSet, Path, Mapping[str, str], Tell], None]
-"""Loads a data set into an empty database; ``Loads.fill`` does."""
+Fill: TypeAlias = Callable[[Target, DataSet, Path, Mapping[str, str], ReportShare], None]
+"""Loads a data set into an empty database, as ``Loads.fill``."""
 
 
 def is_loaded(workspace: Workspace, data_set: DataSet, installation: Installation) -> bool:
-    """Whether a data set is there as the workspace's account has loaded it.
+    """Whether the workspace's account has loaded a data set.
 
-    One that another account has loaded does not count: its files are that user's, who may have changed them.
+    A data set loaded by another account does not count: that user may have changed the files.
     """
     place = _place_of(workspace, data_set, installation)
     return place.is_dir() and place.stat().st_uid == workspace.account.uid
@@ -53,8 +53,8 @@ def _place_of(workspace: Workspace, data_set: DataSet, installation: Installatio
 class DataSets:
     """Loaded data directories, by version and data set. They are never started, only copied.
 
-    A load happens in ``scratch`` and is moved when it is complete: what an interrupted one leaves is never
-    taken for a data set.
+    Loading happens in ``scratch``; the complete directory is then renamed. So an interrupted load never
+    leaves an incomplete data set.
     """
 
     workspace: Workspace
@@ -63,9 +63,9 @@ class DataSets:
     progress: Progress
 
     def ensure(self, data_set: DataSet, installation: Installation) -> Path:
-        """Return a stopped, loaded data directory; load it if this is the first time for this account.
+        """Return a stopped, loaded data directory; load it if this account has not yet.
 
-        Two builds of the same version for the same machine share it: their data are byte-identical.
+        Two builds of the same version for the same architecture share it: their data are byte-identical.
         Raises: StorageError if the disk is too small, GeneratorError from the loading program.
         """
         target = _place_of(self.workspace, data_set, installation)
@@ -75,7 +75,7 @@ class DataSets:
             self._remove(target)
         self.workspace.require_free(2 * data_set.size_bytes + _WAL_BYTES, f"the data set {data_set.key}")
         what = (
-            "making an empty data directory"
+            "creating an empty data directory"
             if data_set.is_empty
             else f"loading {data_set.name}, {numbers.size(data_set.size_bytes)}"
         )
@@ -85,14 +85,14 @@ class DataSets:
             self._load(data_set, installation, partial)
             partial.rename(target)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)  # after the renaming it is gone already
+            shutil.rmtree(partial, ignore_errors=True)  # does nothing after the rename
         return target
 
     def copy(self, copies: Sequence[tuple[Path, Path]]) -> None:
         """Copy data directories, each from a source to a target, and wait until all are on disk.
 
-        Without that wait the writing-back of the copy would be charged to whichever arm checkpoints first.
-        The servers' account copies: it could put links in place of what root would read.
+        Without the wait, the copies' writeback would be charged to the arm that checkpoints first. The
+        servers' account runs the copy, because it could replace files that root would read by links.
         Raises: StorageError if the disk is full.
         """
         targets = [target for _, target in copies]
@@ -128,25 +128,25 @@ class DataSets:
             try:
                 yield process
             finally:
-                process.kill()  # after its end, this does nothing
+                process.kill()  # does nothing once it has exited
 
     def _remove(self, target: Path) -> None:
-        """Remove a data set that another account has loaded. Raises: StorageError."""
-        self.progress.step(f"removing {target.name}, which another account has loaded")
+        """Remove a data set loaded by another account. Raises: StorageError."""
+        self.progress.step(f"removing {target.name}, loaded by another account")
         try:
             shutil.rmtree(target)
         except OSError as error:
             raise StorageError(
-                f"could not remove the data set {target.name}, which another account has loaded",
+                f"could not remove the data set {target.name}, loaded by another account",
                 detail=str(error),
                 hint=f"remove {target}, or set PGDYNO_HOME to another directory",
             ) from error
 
     def _load(self, data_set: DataSet, installation: Installation, data_directory: Path) -> None:
         account = self.workspace.account
-        # Equal for all majors: initdb switches checksums on by itself from 18 on.
+        # Explicit, for equal data in all major versions: initdb enables checksums by default since 18.
         initialise(installation, account, data_directory, ["--data-checksums"])
-        # A large WAL makes the load faster; without recycling, the last checkpoint leaves little of it.
+        # A large WAL speeds up loading; without recycling, the last checkpoint removes most of it.
         settings = {"max_wal_size": "4GB", "maintenance_work_mem": "256MB", "wal_recycle": "off"}
         with self.workspace.sockets(self.scratch) as sockets:
             server = Instance(
@@ -168,22 +168,22 @@ class DataSets:
                     self._restore(server, data_set, Path(data_set.dump))
                 elif not data_set.is_empty:
                     self._fill(server, Target(str(sockets), _PORT, SUPERUSER, DATABASE), data_set)
-                with failures_in_words(), server.connect(DATABASE) as connection:
-                    connection.execute(_NOTHING_PLANTED)
+                with server_errors_converted(), server.connect(DATABASE) as connection:
+                    connection.execute(_EMPTY_SEARCH_PATH)
                     connection.execute("VACUUM (FREEZE, ANALYZE)")
                     connection.execute("CHECKPOINT")
 
     def _restore(self, server: Instance, data_set: DataSet, dump: Path) -> None:
         if server.reaches_network:
-            self.progress.step(f"{data_set.name}: code in it could reach the network from here")
+            self.progress.step(f"{data_set.name}: code in it could access the network from here")
         for left_out in restore_dump(server, DATABASE, dump):
-            self.progress.step(f"{data_set.name} is without {left_out}")
+            self.progress.step(f"{data_set.name}: restored without {left_out}")
 
     def _fill(self, server: Instance, target: Target, data_set: DataSet) -> None:
-        """Load the rows. A server that ran out of disk takes its client with it: say so."""
+        """Load the rows. Raises: StorageError if the server's disk filled up; GeneratorError."""
         output = server.data_directory.with_name("load.log")
         try:
-            self.fill(target, data_set, output, {}, TimeLeft(self.progress).tell)
+            self.fill(target, data_set, output, {}, TimeLeft(self.progress).report)
         except GeneratorError as error:
             log = server.last_log_lines()
             if "No space left on device" in log:

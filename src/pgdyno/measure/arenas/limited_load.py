@@ -1,8 +1,7 @@
-"""Loads that end a trial as soon as the server goes over a limit.
+"""Loads that end a trial as soon as the server exceeds a limit.
 
-After each turn the transactions that ended since the last one are read, and the most that the server's
-processes had in memory during it. What is over a limit ends the load there and then; the arena restores the
-values.
+After each turn, the transactions since the last one are read, and the peak memory of the server's processes
+during the turn. If either exceeds a limit, the load ends at once, and the arena restores the settings.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.postgres.process.processes import memory_bytes
 
-_ENOUGH = 100  # of fewer transactions the 99th percentile is about the longest
-_SURELY_OVER = 2  # so many over the limit among the first hundred: so is the 99th percentile of them
-_SAMPLE_S = 0.2  # between two looks at the memory; each takes microseconds for a process
+_ENOUGH = 100  # of fewer transactions, the 99th percentile is about the maximum
+_SURELY_OVER = 2  # this many of the first hundred over the limit: their 99th percentile is, too
+_SAMPLE_S = 0.2  # between memory samples; one takes microseconds per process
 
 
 @dataclass(frozen=True)
 class LimitedLoads(Loads):
-    """Loads with limits for all variants but those that are ``exempt``: the configuration as found."""
+    """Loads with limits for all variants except ``exempt`` ones, such as the configuration as found."""
 
     limits: OwnerLimits
     exempt: frozenset[str]
@@ -51,7 +50,7 @@ class LimitedLoads(Loads):
         duration_s: float,
         order: Sequence[int],
     ) -> Turns:
-        """Return the loads of a workload on all arms; their turns raise OverLimitError."""
+        """Return turns that raise OverLimitError for an arm over a limit."""
         turns = super().prepare(arms, labels, workload, design, duration_s, order)
         watches = {
             index: Watch(
@@ -68,9 +67,9 @@ class LimitedLoads(Loads):
 
 @dataclass
 class Watch:
-    """Looks at one arm in one trial of a workload.
+    """Checks one arm's limits in one trial of a workload.
 
-    One that is exempt is sampled like the others, so that this costs all of them the same, and never over.
+    An exempt arm is sampled like the others, so that all have the same overhead, but is never over a limit.
     """
 
     limits: OwnerLimits
@@ -83,43 +82,43 @@ class Watch:
 
     @contextmanager
     def sampling(self) -> Iterator[None]:
-        """Look at the memory again and again beside the load: that of a statement goes with its end."""
+        """Sample memory during the load: a statement's memory is freed when it ends."""
         if self.limits.memory_bytes is None:
             yield
             return
-        is_over = Event()
-        thread = Thread(target=self._sample, args=(is_over,), daemon=True)
+        has_ended = Event()
+        thread = Thread(target=self._sample, args=(has_ended,), daemon=True)
         thread.start()
         try:
             yield
         finally:
-            is_over.set()
+            has_ended.set()
             thread.join()
 
-    def _sample(self, is_over: Event) -> None:
-        while not is_over.wait(_SAMPLE_S):
+    def _sample(self, has_ended: Event) -> None:
+        while not has_ended.wait(_SAMPLE_S):
             self._peak_bytes = max(self._peak_bytes, memory_bytes(self.arm.server_pids()))
 
     def skip_transactions(self) -> None:
-        """Leave out the transactions so far: they met cold caches."""
+        """Discard the transactions so far: they ran with cold caches."""
         self.log.read_new()
 
     def look(self, enough: int = _ENOUGH) -> None:
-        """Look at the memory, and at the transactions since the warm-up. Raises: OverLimitError."""
+        """Check memory, and the transactions since the warm-up. Raises: OverLimitError."""
         if self.is_exempt:
             return
-        reason = self._of_memory() or self._of_latencies(enough)
+        reason = self._over_memory() or self._over_latency(enough)
         if reason:
             raise OverLimitError(self.arm.variant.name, reason)
 
-    def _of_memory(self) -> str:
+    def _over_memory(self) -> str:
         if self.limits.memory_bytes is None:
             return ""
         most_bytes = max(self._peak_bytes, memory_bytes(self.arm.server_pids()))
         self._peak_bytes = 0
         return self.limits.over_memory(most_bytes)
 
-    def _of_latencies(self, enough: int) -> str:
+    def _over_latency(self, enough: int) -> str:
         if self.limits.latency_ms is None:
             return ""
         self._latencies_us += parse(self.log.read_new()).latency_us.tolist()
@@ -131,13 +130,13 @@ class Watch:
 
 @dataclass(frozen=True)
 class LimitedTurns:
-    """Turns of any kind, and a look at the server after each, by arm."""
+    """Turns of any kind, with a check of the server's limits after each."""
 
     turns: Turns
     watches: dict[int, Watch]
 
     def warm_up(self, arm: int, duration_s: float) -> None:
-        """Let the arm's load run for the first time; its memory is looked at afterwards."""
+        """Run the arm's load for the first time, then check its memory. Raises: OverLimitError."""
         watch = self.watches[arm]
         with watch.sampling():
             self.turns.warm_up(arm, duration_s)
@@ -147,7 +146,7 @@ class LimitedTurns:
     def take(
         self, order: Sequence[int], *, slice_s: float, head_s: float, servers: Servers
     ) -> Iterator[Slice]:
-        """Give arms their turns, and look at each server after its own. Raises: OverLimitError."""
+        """Take the turns, and check each server after its turn. Raises: OverLimitError."""
         slices = iter(self.turns.take(order, slice_s=slice_s, head_s=head_s, servers=servers))
         while True:
             with ExitStack() as sampled:
@@ -160,15 +159,15 @@ class LimitedTurns:
             yield one
 
     def client_cpu_us(self, arm: int) -> tuple[float, ...] | None:
-        """Return the client CPU time of issuing the arm's load."""
+        """Return the CPU time of issuing the arm's load, as ``Turns`` does."""
         return self.turns.client_cpu_us(arm)
 
     def pids(self, arm: int) -> tuple[int, ...]:
-        """Return the processes that issue an arm's load."""
+        """Return the PIDs of the processes that issue an arm's load."""
         return self.turns.pids(arm)
 
     def end(self) -> None:
-        """End all loads, and look once more: programs that keep their logs to themselves have written them.
+        """End all loads, and check again: programs that buffer their logs have written them now.
 
         Raises: OverLimitError.
         """
@@ -181,5 +180,5 @@ class LimitedTurns:
         return self.turns.logs(arm)
 
     def close(self) -> None:
-        """End all turns that are still running."""
+        """End all turns still running."""
         self.turns.close()

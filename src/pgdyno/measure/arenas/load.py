@@ -1,4 +1,4 @@
-"""Start generators on arms; keep their scripts readable and their logs findable."""
+"""Start load generators on arms, provide their scripts, and find their logs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pgdyno.load.driver import ArmTarget, Driver
 from pgdyno.load.driver_process import DriverProcess
 from pgdyno.load.frozen import FrozenTurns
 from pgdyno.load.process import LoadProcess, run_to_end
+from pgdyno.load.step_results import StepResult
 from pgdyno.load.step_run import longest_s, run_step
 from pgdyno.load.switched import SwitchedTurns
 from pgdyno.load.timed_run import RestingRun, TimedRun, run_counted, run_for
-from pgdyno.load.step_results import StepResult
 from pgdyno.load.tpch_tables import filling
-from pgdyno.load.tpchgen import Tell, Tpchgen
+from pgdyno.load.tpchgen import ReportShare, Tpchgen
 from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.placement import ArmsLoad, Here, Placement
@@ -46,7 +46,7 @@ _LOAD_TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True)
 class Loads:
-    """Loads of one experiment: its generators, its scratch directory, its CPU split, and their place."""
+    """The loads of one experiment: generators, scratch directory, CPU split, and placement."""
 
     workspace: Workspace
     find_generator: Callable[[str], Generator]
@@ -64,15 +64,15 @@ class Loads:
         duration_s: float,
         order: Sequence[int],
     ) -> Turns:
-        """Return the loads of a workload on all arms, ready to be warmed up.
+        """Return the turns of a workload's loads on all arms, ready for warm-up.
 
-        ``order`` is the order in which arms are connected.
+        ``order`` is the order in which arms connect.
         """
         for label in labels:
             self.forget(label)
         request = self._request(workload, design, duration_s)
         turns = (
-            self._told(arms, labels, workload, request, order)
+            self._by_jobs(arms, labels, workload, request, order)
             if self.placement.takes_jobs(workload.generator)
             else self._frozen(arms, labels, workload, request)
         )
@@ -88,15 +88,15 @@ class Loads:
         data_set: DataSet,
         output_file: Path,
         environment: Mapping[str, str],
-        tell: Tell = lambda _: None,
+        report: ReportShare = lambda _: None,
     ) -> None:
-        """Load a data set into an empty database. ``tell`` is told which share is done, where that is known.
+        """Load a data set into an empty database; ``report`` receives the share done, where known.
 
-        Raises: GeneratorFailedError with the driver's words, StorageError when the disk is full.
+        Raises: GeneratorFailedError with the driver's message; StorageError if the disk is full.
         """
         if data_set.maker == TPCHGEN:
             maker = Tpchgen(find_tpchgen(self.scratch), self.workspace.account.command, self._environment())
-            maker.fill(target, filling(data_set), jobs=len(self.split.server), tell=tell)
+            maker.fill(target, filling(data_set), jobs=len(self.split.server), report=report)
             return
         command = self.find_driver().prepare(target, data_set)
         run_to_end(
@@ -107,15 +107,15 @@ class Loads:
         )
 
     def log_prefix(self, label: str) -> Path:
-        """Return where the transactions of this label are logged: ``PREFIX.*``."""
+        """Return the path prefix of a label's transaction logs: ``PREFIX.*``."""
         return self.workspace.transactions() / label
 
     def forget(self, label: str) -> None:
-        """Remove the logs of all labels that begin like this."""
+        """Remove the logs of this label, and of labels that continue it after a dot."""
         for old in self.workspace.transactions().glob(f"{glob.escape(label)}.*"):
             old.unlink()
 
-    def _told(
+    def _by_jobs(
         self,
         arms: Sequence[Arm],
         labels: Sequence[str],
@@ -141,18 +141,23 @@ class Loads:
         return self.placement.turns(load)
 
     def run_alone(
-        self, arm: Arm, workload: Workload, design: Design, seconds: float, tell: Tell = lambda _: None
+        self,
+        arm: Arm,
+        workload: Workload,
+        design: Design,
+        seconds: float,
+        report: ReportShare = lambda _: None,
     ) -> TimedRun:
-        """Issue a workload of the driver's on one arm for a time, without a comparison.
+        """Issue a workload with the driver on one arm for a time, without a comparison.
 
-        ``tell`` is told how many seconds have passed. Raises: GeneratorFailedError with the driver's words.
+        ``report`` receives the seconds passed. Raises: GeneratorFailedError with the driver's message.
         """
         target = ArmTarget(arm.variant.name, target_of(arm, workload))
         request = self._request(workload, design, seconds)
         job = driver.job([target], workload.driver_name, driver_options(arm, workload), request)
         require_kept = invariants_kept([arm], workload)
         with failures_named(workload.name, arm), closing(self._driver_here(arm, workload.name)) as process:
-            run = run_for(process, job, seconds, tell)
+            run = run_for(process, job, seconds, report)
         require_kept()
         return run
 
@@ -164,9 +169,9 @@ class Loads:
         transactions: int,
         when_connected: Callable[[], None],
     ) -> None:
-        """Issue a number of a workload's transactions by one client: equal ones for equal seeds.
+        """Issue a number of transactions with one client; equal seeds give equal transactions.
 
-        ``when_connected`` is called before the first. Raises: GeneratorFailedError with the driver's words.
+        ``when_connected`` is called before the first. Raises: GeneratorFailedError with the driver's message.
         """
         job = self._job_of_one(arm, workload, seed, transactions)
         with failures_named(workload.name, arm), closing(self._driver_here(arm, workload.name)) as process:
@@ -174,7 +179,7 @@ class Loads:
 
     @contextmanager
     def resting(self, arm: Arm, workload: Workload, seed: int) -> Iterator[RestingRun]:
-        """Provide a workload's load by one client, connected; others may rest beside it.
+        """Provide a workload's load with one connected client; other resting loads may coexist.
 
         Raises: GeneratorFailedError.
         """
@@ -187,16 +192,16 @@ class Loads:
     def _job_of_one(
         self, arm: Arm, workload: Workload, seed: int, transactions: int | None, *, is_part: bool = False
     ) -> str:
-        """Return the job of one client, in a closed loop."""
+        """Return the driver's job for one client in a closed loop."""
         alone = replace(self._request(workload, Design(seed=seed), 0.0), clients=1, rate_tps=None)
         request = replace(alone, transactions=transactions, is_part=is_part)
         target = ArmTarget(arm.variant.name, target_of(arm, workload))
         return driver.job([target], workload.driver_name, driver_options(arm, workload), request)
 
     def connect(self, arm: Arm, workload: Workload) -> Connection:
-        """Open a session as a workload's load has: same role, and search path. It reads alone.
+        """Open a read-only session with the role and search path of a workload's load.
 
-        A superuser would run casts and functions that the owners of a copy have planted.
+        As a superuser, it would run casts and functions that owners of a copy may have planted.
         """
         return connect_as_load(target_of(arm, workload))
 
@@ -208,7 +213,7 @@ class Loads:
         at_start: Callable[[], None] = lambda: None,
         at_end: Callable[[], None] = lambda: None,
     ) -> StepResult:
-        """Run a step from its beginning to its end; ``run_step`` calls these two."""
+        """Run a whole step; ``run_step`` calls ``at_start`` and ``at_end``."""
         request = LoadRequest(
             step.clients,
             self.split.client_count,
@@ -285,7 +290,7 @@ class Loads:
         return self.workspace.account.command(argv, cpus=self.split.client)
 
     def _with_readable_scripts(self, workload: Workload) -> Workload:
-        """Copy the user's scripts to where the generator's user can read them."""
+        """Return the workload with its scripts copied to files that the generator's account can read."""
         if not isinstance(workload.kind, PgbenchScripts):
             return workload
         copies = []
@@ -302,16 +307,16 @@ class Loads:
 
 
 def target_of(arm: Arm, workload: Workload) -> Target:
-    """Return where a workload connects: to a copy of a user's database, as its owner without privileges."""
+    """Return where a workload connects; to a copy of a user's database, as its unprivileged owner."""
     target = replace(arm.target(), session_settings=workload.session_settings)
     return target if workload.data_set.dump is None else replace(target, user=COPY_ROLE)
 
 
 def driver_options(arm: Arm, workload: Workload) -> Mapping[str, object]:
-    """Return the driver's options.
+    """Return the driver's options for a workload.
 
-    What a captured workload draws is read from one arm: all have equal rows. It is read by the role of the
-    load: a superuser would run casts that the owners of types have planted.
+    The values that a captured workload draws are read from one arm, because all arms have equal rows. The
+    load's role reads them: a superuser would run casts that owners of types may have planted.
     """
     if workload.captured is None:
         return driver.job_options(workload)
@@ -321,7 +326,7 @@ def driver_options(arm: Arm, workload: Workload) -> Mapping[str, object]:
 
 
 def job_maker(arm: Arm, workload: Workload) -> Callable[[Sequence[ArmTarget], LoadRequest], str]:
-    """Return how to make the job of a workload for some arms; options are those of ``arm``."""
+    """Return a function that makes a workload's job for given arms; options are read from ``arm``."""
     if workload.generator != DRIVER:
         return lambda arms, request: sysbench.job(arms, workload, request)
     options = driver_options(arm, workload)
@@ -329,7 +334,7 @@ def job_maker(arm: Arm, workload: Workload) -> Callable[[Sequence[ArmTarget], Lo
 
 
 def invariants_kept(arms: Sequence[Arm], workload: Workload) -> Callable[[], None]:
-    """Ask for a captured workload's invariants before its load; return the check for after it."""
+    """Check a captured workload's invariants before its load; return the check to run after it."""
     if workload.captured is None or not workload.captured.invariants:
         return lambda: None
     servers = {arm.variant.name: partial(connect_as_load, target_of(arm, workload)) for arm in arms}
@@ -337,7 +342,7 @@ def invariants_kept(arms: Sequence[Arm], workload: Workload) -> Callable[[], Non
 
 
 def connect_as_load(target: Target) -> ControlConnection:
-    """Open a session like the driver's, with its settings."""
-    way = make_conninfo(host=target.host, port=target.port, user=target.user, dbname=target.database)
+    """Open a session with the driver's role, database and settings."""
+    conninfo = make_conninfo(host=target.host, port=target.port, user=target.user, dbname=target.database)
     with libpq_variables_unset():
-        return connect(way, settings={**READING, **target.session_settings})
+        return connect(conninfo, settings={**READING, **target.session_settings})

@@ -1,4 +1,4 @@
-"""Load hosts in place of this machine: a command hands them to the measuring code."""
+"""The interface through which a command provides load hosts to the measuring code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pgdyno.model.experiments.workload import Workload
 
 @dataclass(frozen=True)
 class Placed:
-    """An arena and a study with the place of their load; ``hosts`` are names, none if it is this machine."""
+    """An arena and a study with their load placed; ``hosts`` are names, empty for this machine."""
 
     arena: ScratchArena
     study: Study
@@ -26,24 +26,24 @@ class Placed:
 
 
 class LoadSource(Protocol):
-    """The load hosts of a cell. ``allows_fewer``: the others go on without one that is lost."""
+    """The load hosts of a cell."""
 
     @property
     def cell(self) -> CellHosts:
-        """The hosts, by the file that names them."""
+        """The cell: its file and its hosts."""
         ...
 
     @property
     def allows_fewer(self) -> bool:
-        """Whether the others go on without a host that is lost."""
+        """Whether measuring continues without a lost host."""
         ...
 
     def require_issuable(self, workloads: Collection[Workload], design: Design) -> None:
-        """Raise UsageError for a workload that load hosts cannot issue, or of fewer clients than they are."""
+        """Raise UsageError for a workload that load hosts cannot issue, or with fewer clients than hosts."""
         ...
 
     def placed(
         self, arena: ScratchArena, study: Study, workloads: Mapping[str, Workload], progress: Progress
     ) -> Placed:
-        """Return arena and study with the load from there. Raises: UsageError; RemoteHostError."""
+        """Return arena and study with load from these hosts. Raises: UsageError; RemoteHostError."""
         ...

@@ -1,12 +1,10 @@
-"""Provide servers with the functions that run queries in a loop inside them.
+"""Provide scratch servers with functions that run queries in a loop inside the server.
 
-The functions are compiled for each server, and installed in none.
+The library is compiled for each server and kept in pgdyno's directory, named after the server and a hash of
+the sources. Functions in a scratch database refer to it by path; nothing is written to an installation.
 
-The library stays in pgdyno's own directory, by the server that it is for and the sources that it is made of;
-functions in a scratch database name it by its path. An installation is never written to.
-
-One call of a compiler with the installation's own headers is all that it takes: what PGXS would add are the
-flags of the compiler that PostgreSQL was built with, which may be another one than is here.
+A single compiler call with the installation's headers is enough. PGXS would add the flags of the compiler
+that built PostgreSQL, which may differ from the one here.
 """
 
 from __future__ import annotations
@@ -30,41 +28,41 @@ from pgdyno.postgres.process.instance import DATABASE, Instance
 from pgdyno.postgres.process.workspace import Workspace
 
 _COMPILERS = ("cc", "gcc", "clang")  # the first one found
-# PostgreSQL's headers rely on the first two: configure gives them to every build.
+# PostgreSQL's headers rely on the first two, which configure sets in every build.
 _FLAGS = ("-fno-strict-aliasing", "-fwrapv", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared")
 _SCRIPT = "pgdyno_loop--1.0.sql"
 _PARTS = ("pgdyno_loop.c", "parameters.c", "parameters.h", _SCRIPT)
-_HEADERS = ("postgres.h", "pg_config.h")  # all of them come together
-_LIMIT_S = 60.0  # arbitrary: it takes a second
+_HEADERS = ("postgres.h", "pg_config.h")  # installed together with all others
+_LIMIT_S = 60.0  # arbitrary: compiling takes a second
 _LAST_LINES = 8
 _INCLUDES = re.compile(r"^INCLUDEDIR-SERVER = (/.+)$", re.MULTILINE)
 _VERSION_NUMBER = re.compile(r"^#define PG_VERSION_NUM (\d+)$", re.MULTILINE)
-_PACKAGE = Path(__file__).parents[2]  # pgdyno itself
+_PACKAGE = Path(__file__).parents[2]  # the package pgdyno
 
 
 @dataclass(frozen=True)
 class LoopSources:
-    """The extension's files, as they are in pgdyno: by name."""
+    """The extension's source files, by name."""
 
     files: Mapping[str, bytes]
 
     @classmethod
     def find(cls, package: Path = _PACKAGE) -> LoopSources:
-        """Return the sources: those of an installed pgdyno, or of the checkout that this one runs from."""
+        """Return the sources in an installed pgdyno, or in the checkout it runs from."""
         packed = package / "extension" / "pgdyno_loop"
         directory = packed if packed.is_dir() else package.parents[1] / "extension" / "pgdyno_loop"
         return cls({name: (directory / name).read_bytes() for name in _PARTS})
 
     @property
     def script(self) -> str:
-        """The statements that make the functions, as ``CREATE EXTENSION`` would run them."""
+        """The statements that create the functions, as ``CREATE EXTENSION`` would run them."""
         _, _, statements = self.files[_SCRIPT].decode().partition("\\quit\n")
         return statements
 
     def identity(self, *others: str) -> str:
         """Return a hash of the sources and their target."""
-        said = [*(text.encode() for text in others), *self.files.values()]
-        return hashlib.sha256(b"\0".join(said)).hexdigest()[:12]
+        hashed = [*(text.encode() for text in others), *self.files.values()]
+        return hashlib.sha256(b"\0".join(hashed)).hexdigest()[:12]
 
     def write(self, directory: Path) -> None:
         """Write all files into a directory."""
@@ -74,15 +72,15 @@ class LoopSources:
 
 @dataclass(frozen=True)
 class LoopLibraries:
-    """Compiled libraries, by installation; unfinished ones lie in ``scratch``."""
+    """Compiled libraries, by installation; incomplete ones are in ``scratch``."""
 
     workspace: Workspace
     scratch: Path
 
     def ensure(self, installation: Installation) -> Path:
-        """Return the library for an installation; compile it if this is the first time.
+        """Return the library for an installation; compile it on first use.
 
-        Raises: InstallationError naming what is missing, or with the compiler's words.
+        Raises: InstallationError naming what is missing, or with the compiler's message.
         """
         sources = LoopSources.find()
         configuration = installation.build_configuration(self.workspace.account).or_else("")
@@ -98,9 +96,9 @@ class LoopLibraries:
         return library
 
     def make_functions(self, server: Instance) -> None:
-        """Make the functions in a scratch server's database, in a schema of their own.
+        """Create the functions in a scratch server's database, in a separate schema.
 
-        Raises: InstallationError with the server's words if it does not take the library.
+        Raises: InstallationError with the server's message if it rejects the library.
         """
         library = self.ensure(server.installation)
         script = LoopSources.find().script.replace("@extschema@", SCHEMA)
@@ -109,21 +107,20 @@ class LoopLibraries:
                 path = sql.Literal(str(library)).as_string(connection)
                 connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE".encode())
                 connection.execute(f"CREATE SCHEMA {SCHEMA}".encode())
-                connection.execute(
-                    f"GRANT USAGE ON SCHEMA {SCHEMA} TO PUBLIC".encode()
-                )  # to load hosts' role
+                # To the role of load hosts.
+                connection.execute(f"GRANT USAGE ON SCHEMA {SCHEMA} TO PUBLIC".encode())
                 connection.execute(f"SET LOCAL search_path = {SCHEMA}".encode())
                 connection.execute(script.replace("'MODULE_PATHNAME'", path).encode())
         except psycopg.errors.Error as error:
-            said = (error.diag.message_primary or str(error).strip(), error.diag.message_detail)
+            message = (error.diag.message_primary or str(error).strip(), error.diag.message_detail)
             raise InstallationError(
-                f"{server.installation.title} does not take the functions that loop inside the server",
-                detail="; ".join(filter(None, said)),
-                hint=f'they are compiled again once "{library}" is removed',
+                f"{server.installation.title} rejects the functions that loop inside the server",
+                detail="; ".join(filter(None, message)),
+                hint=f'remove "{library}" to have them compiled again',
             ) from error
 
     def _compiled(self, sources: LoopSources, headers: Path) -> bytes:
-        """Compile as the servers' user, who may see less than root: headers can be anybody's."""
+        """Compile as the servers' account, which may read less than root: headers may belong to anyone."""
         place = self.scratch / "pgdyno_loop"
         made = place / "made"
         made.mkdir(parents=True)
@@ -132,7 +129,7 @@ class LoopLibraries:
         self.workspace.account.own(made)
         try:
             compile_library(place, headers, made / "library", self.workspace.account.run_as)
-            # In a directory of that user's a name could be a link to anywhere.
+            # In that account's directory, the name could be a symbolic link.
             with os.fdopen(os.open(made / "library", os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
                 return file.read()
         finally:
@@ -140,10 +137,10 @@ class LoopLibraries:
 
 
 def find_headers(title: str, major: int, configuration: str | None) -> Path:
-    """Return the directory of a server's own headers, once all is there that compiling takes.
+    """Return the directory of a server's headers, provided that compiling is possible.
 
-    ``configuration`` is what its pg_config prints, None: it has none. ``title`` is what errors call it.
-    Raises: InstallationError naming everything that is missing and the packages that have it.
+    ``configuration`` is the output of its pg_config; None if it has none. Errors call the server ``title``.
+    Raises: InstallationError naming everything that is missing, and the packages to install.
     """
     found = _INCLUDES.search(configuration or "")
     headers = Path(found[1]) if found else None
@@ -159,7 +156,7 @@ def find_headers(title: str, major: int, configuration: str | None) -> Path:
         raise InstallationError(
             f"the functions that loop inside the server cannot be compiled for {title} yet",
             detail=f"missing: {', '.join(missing)}",
-            hint=f"apt-get install {' '.join(missing.values())}, or measure another PostgreSQL: --embedded",
+            hint=f"apt-get install {' '.join(missing.values())}, or use another PostgreSQL: --embedded",
         )
     _require_version(title, major, headers)
     return headers
@@ -168,7 +165,7 @@ def find_headers(title: str, major: int, configuration: str | None) -> Path:
 def compile_library(
     sources: Path, headers: Path, library: Path, run_as: Callable[[Sequence[str]], list[str]]
 ) -> None:
-    """Compile the sources in a directory. Raises: InstallationError with the compiler's last words."""
+    """Compile the sources in a directory. Raises: InstallationError with the compiler's last lines."""
     compiler = next(filter(is_installed, _COMPILERS))
     units = [str(sources / name) for name in _PARTS if name.endswith(".c")]
     argv = [compiler, *_FLAGS, "-isystem", str(headers), "-o", str(library), *units]
@@ -177,7 +174,7 @@ def compile_library(
         raise InstallationError(
             f"the functions that loop inside the server could not be compiled with the headers in {headers}",
             detail="\n         ".join(done.stderr.strip().splitlines()[-_LAST_LINES:]),
-            hint="are those the headers of this very server, and is libc6-dev installed?",
+            hint="check that the headers belong to this server, and that libc6-dev is installed",
         )
 
 
@@ -186,7 +183,7 @@ def _require_version(title: str, major: int, headers: Path) -> None:
     number = int(found[1]) // 10000 if found else 0
     if number != major:
         raise InstallationError(
-            f"the headers of {title} are of another version",
+            f"the headers of {title} are of a different version",
             detail=f"those in {headers} are of PostgreSQL {number or 'no known version'}",
-            hint=f"apt-get install postgresql-server-dev-{major}, or name the programs of that version",
+            hint=f"apt-get install postgresql-server-dev-{major}, or use the server programs of that version",
         )

@@ -1,4 +1,4 @@
-"""Loads from load hosts, over the network: turns of all, each its part; steps of one."""
+"""Load from load hosts over the network: turns are split over all hosts, steps run on one."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.placement import ArmsLoad
 from pgdyno.measure.design.several_hosts import even_parts
 from pgdyno.model.experiments.workload import DRIVER
-from pgdyno.postgres.connection.network_entrance import LOAD_ROLE, NetworkEntrance
+from pgdyno.postgres.connection.network_access import LOAD_ROLE, NetworkAccess
 from pgdyno.remote.cells.reach import ReachedLoadHost
 from pgdyno.remote.load_driver import DriverSending, driver_sending
 from pgdyno.remote.load_sysbench import sysbench_sending
 
 _SPARE_S = 900.0
-"""Beyond what a load takes: connecting may take ten minutes, and logs have to come here.
+"""Added to the expected duration: connecting may take ten minutes, and logs have to be transferred.
 
-When the link is cut for good, the load host keeps an idle driver until then.
+If the link stays down, the load host keeps an idle driver until then.
 """
 _NOT_ENCRYPTED = {"PGSSLMODE": "disable", "PGGSSENCMODE": "disable"}
-"""libpq encrypts where a server can; pgdyno-driver, which has no libpq, never does."""
+"""libpq encrypts where a server supports it; pgdyno-driver, which does not use libpq, never does."""
 
 
 @dataclass(frozen=True)
 class OnLoadHosts:
-    """Load hosts, and how many threads each has. The driver is sent with each load; its logs come back."""
+    """Load hosts with their numbers of threads. The driver is sent with each load; its logs are sent back."""
 
     load_hosts: Sequence[ReachedLoadHost]
     threads: Sequence[int]
-    entrance: NetworkEntrance
+    entrance: NetworkAccess
 
     def turns(self, load: ArmsLoad) -> Turns:
-        """Return turns that all hosts issue together."""
-        arms = [self._far(arm, number) for arm, number in zip(load.arms, load.order, strict=True)]
+        """Return turns issued by all hosts together."""
+        arms = [self._over_network(arm, number) for arm, number in zip(load.arms, load.order, strict=True)]
         parts = parts_of(load.request, self.load_hosts, self.threads)
         is_alone, words_s = len(self.load_hosts) == 1, max(one.words_s for one in self.load_hosts)
         return HostsTurns(
@@ -55,28 +55,28 @@ class OnLoadHosts:
                 for index, (host, request) in enumerate(zip(self.load_hosts, parts, strict=True))
             ],
             load.order,
-            0.0 if is_alone else words_s,  # twice what a word usually takes
+            0.0 if is_alone else words_s,  # twice the usual latency of a message
             load.when_ended,
         )
 
     def step(self, load: ArmsLoad) -> DriverJob:
-        """Return the driver of a step, sent to the first host alone; nothing is logged there."""
+        """Return the driver of a step, sent to the first host only; it writes no log."""
         first = self.load_hosts[:1]
         (request,) = parts_of(load.request, first, self.threads)
-        arms = [replace(self._far(arm, 0), log_prefix=None) for arm in load.arms]
+        arms = [replace(self._over_network(arm, 0), log_prefix=None) for arm in load.arms]
         return self._driver(load, arms, 0, first[0], request)
 
     def takes_jobs(self, generator: str) -> bool:
-        """Whether it is our driver, or sysbench."""
+        """Whether the generator is pgdyno-driver or sysbench."""
         return generator in {DRIVER, SYSBENCH}
 
     def require_here(self) -> None:
-        """Raise UsageError."""
+        """Raise UsageError: this is not here."""
         names = " and ".join(one.host.name for one in self.load_hosts)
         raise UsageError(f"this load cannot be issued by {names} yet")
 
-    def _far(self, here: ArmTarget, number: int) -> ArmTarget:
-        """Return the same server by the network; the arm's number is the name of its logs there."""
+    def _over_network(self, here: ArmTarget, number: int) -> ArmTarget:
+        """Return the same server with its network address; the arm's number names its logs there."""
         target = replace(here.target, host=self.entrance.address, user=LOAD_ROLE)
         return ArmTarget(here.name, target, Path(str(number)))
 
@@ -88,7 +88,7 @@ class OnLoadHosts:
         there: ReachedLoadHost,
         request: LoadRequest,
     ) -> DriverJob:
-        """Return the same driver, sent to a host for its part; or that host's sysbench."""
+        """Return the driver that is sent to a host for its part, or that host's sysbench."""
         sending = self._sending(load, there, request)
         prefixes = [prefix.with_name(f"{prefix.name}.{index}") for prefix in load.prefixes]
         output = load.process.output_file.with_suffix(f".{index}.out")
@@ -100,12 +100,12 @@ class OnLoadHosts:
         return DriverJob(process, load.job(arms, request), prefixes)
 
     def _sending(self, load: ArmsLoad, there: ReachedLoadHost, request: LoadRequest) -> DriverSending:
-        way, environment = (there.host, there.ssh_config), {"PGPASSWORD": self.entrance.password}
-        lifetime_s = 2 * request.duration_s + _SPARE_S  # turns have gaps of a round trip, ends may be slow
+        target, environment = (there.host, there.ssh_config), {"PGPASSWORD": self.entrance.password}
+        lifetime_s = 2 * request.duration_s + _SPARE_S  # a round trip between turns; ends may be slow
         if load.generator == SYSBENCH:
             by_libpq = environment | _NOT_ENCRYPTED
-            return sysbench_sending(*way, wrapper_text(), by_libpq, lifetime_s, there.owner)
-        return driver_sending(*way, load.process.argv, environment, lifetime_s, there.owner)
+            return sysbench_sending(*target, wrapper_text(), by_libpq, lifetime_s, there.owner)
+        return driver_sending(*target, load.process.argv, environment, lifetime_s, there.owner)
 
 
 def _program(generator: str) -> str:
@@ -116,10 +116,10 @@ def _program(generator: str) -> str:
 def parts_of(
     request: LoadRequest, hosts: Sequence[ReachedLoadHost], threads: Sequence[int]
 ) -> list[LoadRequest]:
-    """Return each host's part of a load: its clients, their part of the rate, its threads and CPUs.
+    """Return each host's part of a load: its clients, their share of the rate, its threads and CPUs.
 
-    The first draws by the seed itself, others by the next ones: no two hosts issue the same transactions.
-    Where each client has tables of its own, no two hosts work on the same ones.
+    The first host uses the seed itself, the others the next seeds: no two hosts issue the same transactions.
+    If each client has separate tables, no two hosts use the same ones.
     """
     clients = even_parts(request.clients, len(hosts))
     before = accumulate(clients, initial=0)
@@ -139,11 +139,11 @@ def parts_of(
 
 
 def placed_on(
-    loads: Loads, load_hosts: Sequence[ReachedLoadHost], entrance: NetworkEntrance, threads: Sequence[int]
+    loads: Loads, load_hosts: Sequence[ReachedLoadHost], entrance: NetworkAccess, threads: Sequence[int]
 ) -> Loads:
-    """Return loads whose turns come from load hosts, so that servers have all CPUs here.
+    """Return loads with turns from load hosts; servers then have all CPUs here.
 
-    Data sets are loaded from here, by the socket.
+    Data sets are still loaded from here, through the Unix socket.
     """
     cpus = tuple(sorted({*loads.split.server, *loads.split.client}))
     split = replace(loads.split, server=cpus, client=(), is_isolated=True, load_host_threads=tuple(threads))

@@ -1,7 +1,7 @@
-"""Opens arenas: on scratch servers, and on a running server in its three ways.
+"""Open arenas: on scratch servers, or in three ways on a running server.
 
-Where an attached server's own data are queried and never changed, nothing is loaded, and nothing
-restarted: rounds differ in their order alone.
+If queries only read an attached server's own data, nothing is loaded or restarted: rounds differ only in
+their order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pgdyno.apply.host_state import this_host
 from pgdyno.apply.session.server_lock import LOADING, take
 from pgdyno.base.errors import GeneratorMissingError
 from pgdyno.base.ports import Progress
-from pgdyno.host.awake import Awake
+from pgdyno.host.cpu_idling import Awake
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.probing.spinners import Spinners, remove_left_groups
 from pgdyno.load._contract import Generator
@@ -33,10 +33,10 @@ from pgdyno.measure.awake import AwakeKeeper, Keeping
 from pgdyno.measure.design.isolation import CpuSplit, split_cpus
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.libpq_environment import libpq_variables_unset
 from pgdyno.postgres.process.installation import Installation
-from pgdyno.postgres.process.installations import none_named, require_native
+from pgdyno.postgres.process.installations import no_installation, require_native
 from pgdyno.postgres.process.local_machine import memory_group_place, online_cpus, workspace
 from pgdyno.postgres.process.registry import find_installation
 from pgdyno.postgres.process.workload_databases import WorkloadDatabases
@@ -47,7 +47,7 @@ _VERSION_LIMIT_S = 30.0
 
 @dataclass(frozen=True)
 class OwnDataArena(AttachedBase):
-    """One running server, and the database of it that queries are about."""
+    """One running server, and the database to query."""
 
     dsn: str
     data_directory: str
@@ -55,10 +55,10 @@ class OwnDataArena(AttachedBase):
     loads: Loads
 
     def load(self, _variant: Variant, _data_set: DataSet) -> None:
-        """Load nothing: the data are there."""
+        """Do nothing: the data exist."""
 
     def has_seats(self, _variants: Sequence[Variant], _seats: Sequence[int], _data_set: DataSet) -> bool:
-        """Return true: the one seat is the database itself."""
+        """Return true: the only seat is the database itself."""
         return True
 
     def restore(
@@ -68,17 +68,17 @@ class OwnDataArena(AttachedBase):
         _data_set: DataSet,
         _writing_s: float = 0.0,
     ) -> None:
-        """Leave the data: queries only read, or are rolled back."""
+        """Do nothing: queries only read, or are rolled back."""
 
     @contextmanager
     def arms(
         self,
         variants: Sequence[Variant],
-        seats: Sequence[int],  # noqa: ARG002 — there is one
-        data_set: DataSet,  # noqa: ARG002 — it is there
-        server_memory_bytes: int | None = None,  # noqa: ARG002 — memory_note has refused it
+        seats: Sequence[int],  # noqa: ARG002 — there is only one
+        data_set: DataSet,  # noqa: ARG002 — it exists
+        server_memory_bytes: int | None = None,  # noqa: ARG002 — rejected by memory_note
     ) -> Iterator[list[Arm]]:
-        """Provide the server as it runs."""
+        """Provide the running server, unchanged."""
         (variant,) = variants
         server, environment = find_attached_server(self.dsn, self.data_directory)
         arm = Arm(variant, server, self.database, environment)
@@ -99,20 +99,20 @@ def open_scratch_arena(
 ) -> Iterator[ScratchArena]:
     """Provide an arena for scratch servers of these variants; its directories are removed at the end.
 
-    ``installation`` runs the variants that name no server, and its load programs drive all of them; None
-    stands for the first variant's own. ``is_timed``: how fast they are matters.
-    Raises: UsageError for a server that is not known, or if a variant names none and there is no other;
-    RefusedError for one whose speed says nothing.
+    ``installation`` runs the variants that name no server, and its load programs serve all variants; None:
+    the first variant's. ``is_timed``: the servers' speed matters.
+    Raises: UsageError for an unknown server, or if neither a variant nor ``installation`` names one;
+    RefusedError for a server that would run in an emulator, if ``is_timed``.
     """
     place = workspace()
     servers = {v.server: find_installation(v.server, place) for v in variants if v.server is not None}
     first = installation or next((servers[v.server] for v in variants if v.server is not None), None)
     if first is None or (installation is None and any(v.server is None for v in variants)):
-        none_named()
+        no_installation()
     if is_timed:
         require_native(first, *servers.values())
     remove_left_groups(Tree())
-    unset = libpq_variables_unset()  # for whatever connects here, and for generators, which inherit them
+    unset = libpq_variables_unset()  # for connections from here, and for generators, which inherit it
     with unset, place.measuring(), place.scratch() as scratch, place.sockets(scratch) as sockets:
         loads = _loads(place, first, scratch, split_cpus(online_cpus(), is_wanted=is_isolated))
         data_sets = DataSets(place, scratch, loads.fill, progress)
@@ -122,7 +122,7 @@ def open_scratch_arena(
         )
 
 
-def _as_they_are(loads: Loads) -> Loads:
+def _unlimited(loads: Loads) -> Loads:
     return loads
 
 
@@ -133,17 +133,17 @@ def open_attached_arena(
     installation: Installation,
     switch: Switching,
     progress: Progress,
-    limited: Callable[[Loads], Loads] = _as_they_are,
+    limited: Callable[[Loads], Loads] = _unlimited,
 ) -> Iterator[AttachedArena]:
-    """Provide an arena on a running server itself, which is left as it was found.
+    """Provide an arena on a running server, which is restored to its original state.
 
-    ``limited`` returns the loads with the limits that its owner has set them.
+    ``limited`` returns the loads with the user's limits.
     """
     require_native(installation)
     place = workspace()
     databases = _databases(place, dsn)
-    with failures_in_words(), place.measuring(), place.scratch() as scratch, databases.held():
-        # Someone's server is not pinned, and its load is not either.
+    with server_errors_converted(), place.measuring(), place.scratch() as scratch, databases.held():
+        # Neither a user's server nor its load is pinned to CPUs.
         loads = _loads(place, installation, scratch, split_cpus(online_cpus(), is_wanted=False))
         arena = AttachedArena(
             find=partial(find_attached_server, dsn, data_directory),
@@ -160,10 +160,10 @@ def open_attached_arena(
 
 @contextmanager
 def open_remote_arena(dsn: str, progress: Progress) -> Iterator[AttachedArena]:
-    """Provide an arena on a running server as it is, wherever it runs; our own driver loads it from here."""
+    """Provide an arena on an unchanged running server, on any host; pgdyno-driver loads it from here."""
     place = workspace()
     databases = _databases(place, dsn)
-    with failures_in_words(), place.measuring(), place.scratch() as scratch, databases.held():
+    with server_errors_converted(), place.measuring(), place.scratch() as scratch, databases.held():
         split = split_cpus(online_cpus(), is_wanted=False)
         loads = Loads(place, _only_the_driver, partial(find_driver, scratch), scratch, split)
         arena = AttachedArena(partial(find_remote_server, dsn), AsFound(), databases, loads, progress)
@@ -175,7 +175,7 @@ def open_remote_arena(dsn: str, progress: Progress) -> Iterator[AttachedArena]:
 
 @contextmanager
 def open_own_data_arena(dsn: str, data_directory: str, database: str) -> Iterator[OwnDataArena]:
-    """Provide an arena on a running server as it is, which our own driver alone queries."""
+    """Provide an arena on an unchanged running server, queried only by pgdyno-driver."""
     place = workspace()
     with place.measuring(), place.scratch() as scratch:
         split = split_cpus(online_cpus(), is_wanted=False)
@@ -188,7 +188,7 @@ def _databases(place: Workspace, dsn: str) -> WorkloadDatabases:
 
 
 def _only_the_driver(name: str) -> NoReturn:
-    raise GeneratorMissingError(f"{name} does not query an attached server")
+    raise GeneratorMissingError(f"{name} cannot query an attached server")
 
 
 def _loads(place: Workspace, installation: Installation, scratch: Path, split: CpuSplit) -> Loads:
@@ -206,11 +206,11 @@ def _loads(place: Workspace, installation: Installation, scratch: Path, split: C
 def kept_awake(
     arena: ScratchArena, keeping: Callable[[AwakeKeeper], Keeping], progress: Progress
 ) -> tuple[ScratchArena, Awake]:
-    """Return the arena with idle CPUs kept awake in its trials, and the record of that.
+    """Return the arena with idle CPUs kept awake during its trials, and the record of the method.
 
-    ``keeping`` chooses: find a way, or go on as an earlier experiment did. Raises: what it raises.
+    ``keeping`` returns the method: found by trial, or that of the resumed experiment. Raises: as ``keeping``.
     """
-    progress.step("measuring how long a wake-up takes")
+    progress.step("measuring the wake-up latency of CPUs")
     kept = keeping(AwakeKeeper(arena.host_state, Spinners(arena.host_state.tree, online_cpus())))
     host_state = replace(arena.host_state, always=kept.files)
     return replace(arena, host_state=host_state, spin=kept.spin), kept.record

@@ -1,4 +1,4 @@
-"""Places that turns of a load are issued from; here is the usual one."""
+"""Placement of a load: where its turns are issued; by default on this machine."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import Protocol
 
 from pgdyno.load._contract import LoadRequest
-from pgdyno.load.drained import DrainedTurns
 from pgdyno.load.driver import ArmTarget
 from pgdyno.load.driver_process import DriverJob, DriverProcess
+from pgdyno.load.driver_turns import DrainedTurns
 from pgdyno.load.turns import Turns
 from pgdyno.model.experiments.workload import DRIVER
 
 
 @dataclass(frozen=True)
 class ArmsLoad:
-    """A workload on all arms, as it would be issued here, beside the servers.
+    """A workload on all arms, as it would be issued on the servers' machine.
 
-    ``arms`` are in the order in which they are connected: ``order`` has their numbers. ``prefixes`` are where
-    the logs of each arm are to be here, by its number. ``job`` returns the generator's job for a part of it,
-    with the arms as they are seen from where that is issued.
+    ``arms`` are in the order of connection; ``order`` has their numbers. ``prefixes`` are the local paths of
+    each arm's logs, by its number. ``job`` returns the generator's job for a part of the load, given the arms
+    as addressed from the issuing host.
     """
 
     process: DriverProcess
@@ -35,40 +35,40 @@ class ArmsLoad:
 
 
 class Placement(Protocol):
-    """A place."""
+    """Where a load is issued."""
 
     def turns(self, load: ArmsLoad) -> Turns:
-        """Return turns of a load, issued from there."""
+        """Return turns of a load issued there."""
         ...
 
     def step(self, load: ArmsLoad) -> DriverJob:
-        """Return the driver of a step, which one host issues from its beginning to its end."""
+        """Return the driver of a step; a single host issues the whole step."""
         ...
 
     def takes_jobs(self, generator: str) -> bool:
-        """Whether a generator takes its job, and the words for its turns, from us there."""
+        """Whether a generator there receives its job, and the commands for its turns, from pgdyno."""
         ...
 
     def require_here(self) -> None:
-        """Raise UsageError unless it is here: other loads are issued from nowhere else."""
+        """Raise UsageError unless this is the servers' machine: some loads can only be issued here."""
         ...
 
 
 @dataclass(frozen=True)
 class Here:
-    """The place beside the servers."""
+    """The servers' machine."""
 
     def turns(self, load: ArmsLoad) -> Turns:
-        """Return turns of the load as it is."""
+        """Return turns of the unchanged load."""
         job = load.job(load.arms, load.request)
         return DrainedTurns(load.process, job, load.prefixes, load.order, load.when_ended)
 
     def step(self, load: ArmsLoad) -> DriverJob:
-        """Return the driver as it is."""
+        """Return the unchanged driver."""
         return DriverJob(load.process, load.job(load.arms, load.request), load.prefixes)
 
     def takes_jobs(self, generator: str) -> bool:
-        """Whether it is our driver: other programs have command lines here."""
+        """Whether the generator is pgdyno-driver: others get a command line here."""
         return generator == DRIVER
 
     def require_here(self) -> None:

@@ -1,4 +1,4 @@
-"""The usual arena: pgdyno's scratch servers side by side on byte-identical data."""
+"""The usual arena: pgdyno's scratch servers, running at the same time on byte-identical data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pgdyno.model.plans.confounding import Build, build_differences, is_confound
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.plans.recipe import patches_in
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.connection.network_entrance import NetworkEntrance
+from pgdyno.postgres.connection.network_access import NetworkAccess
 from pgdyno.postgres.guc import normalise
 from pgdyno.postgres.process.account import Account
 from pgdyno.postgres.process.installation import Installation
@@ -39,28 +39,28 @@ from pgdyno.postgres.process.memory_limit import (
     drop_from_page_cache,
     group_name,
 )
-from pgdyno.postgres.process.wal_segments import fill_ahead
+from pgdyno.postgres.process.wal_segments import preallocate_segments
 from pgdyno.postgres.process.workspace import Workspace
 
-# Measured: sysbench's read-write makes 30 MB/s with one CPU right after a checkpoint, when it makes most.
+# Measured: sysbench read-write writes 30 MB/s of WAL with one CPU right after a checkpoint, its peak.
 _WAL_BYTES_PER_CPU_SECOND = 48 << 20
 _KEPT_BY_DEFAULT_BYTES = 80 << 20  # min_wal_size with segments of 16 MB
-_MOST_WAL_BYTES = 2 << 30  # arbitrary: for each copy and round, some seconds of writing zeros
+_MOST_WAL_BYTES = 2 << 30  # arbitrary: per copy and round, a few seconds of writing zeros
 _NO_PAGES = "could not map anonymous shared memory"
 _FIRST_PORT = 5433  # any: the socket directory is private; one port per seat
 
 
 @dataclass(frozen=True)
 class ScratchArena:
-    """Installations, data sets, and where scratch servers live.
+    """Installations, data sets, and the directories of scratch servers.
 
     A seat is a data directory with its port. Arms change seats from round to round, so that the placement of
-    a copy on disk is not taken for an effect. ``installation`` runs the variants that name no server of
-    their own, ``servers`` the others; ``data_sets`` are loaded by each installation itself. ``find_place``
-    says where control groups can be made that limit a server's memory, or raises an error. ``is_prepared``:
-    the machine holds what all variants ask of it, and ``begin_turn`` gives it what one of them wants alone.
-    ``spin`` keeps CPUs awake for the time of an experiment. Servers run ``under`` a program, a simulator:
-    then nothing is prewarmed, which would take minutes. A load host comes in by the ``entrance``.
+    a copy on disk does not look like an effect. ``installation`` runs the variants that name no server,
+    ``servers`` the others; each installation loads its own ``data_sets``. ``find_place`` returns the parent
+    of control groups that limit a server's memory, or raises an error. ``is_prepared``: the kernel files that
+    all variants need are set, and ``begin_turn`` sets those of one variant. ``spin`` keeps CPUs awake during
+    an experiment. Servers run ``under`` a program, such as a simulator; then data are not prewarmed, which
+    would take minutes. Load hosts connect through the ``entrance``.
     """
 
     workspace: Workspace
@@ -72,12 +72,12 @@ class ScratchArena:
     loads: Loads
     find_place: Callable[[], GroupPlace]
     host_state: HostState
-    accepts_builds: bool = False  # as they are: see build_note
+    accepts_builds: bool = False  # see build_note
     is_prepared: bool = False
     begin_turn: BeginTurn | None = None
     spin: Spin = nullcontext
     under: tuple[str, ...] = ()
-    entrance: NetworkEntrance | None = None
+    entrance: NetworkAccess | None = None
 
     @property
     def installation_name(self) -> str:
@@ -89,7 +89,7 @@ class ScratchArena:
         return self.installation if variant.server is None else self.servers[variant.server]
 
     def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
-        """Describe the variants' builds: patches, and differences besides the version."""
+        """Return notes on the variants' builds: patches, and differences other than the version."""
         first, *others = dict.fromkeys(self.installation_of(variant) for variant in variants)
         account, accepts = self.workspace.account, self.accepts_builds
         patched = tuple(filter(None, (patch_note(one, account) for one in (first, *others))))
@@ -100,14 +100,14 @@ class ScratchArena:
         return (*patched, named, *notes)
 
     def memory_note(self, limit_bytes: int) -> str:
-        """Say how servers' memory is limited. Raises: PrivilegeError if it cannot be."""
+        """Return a note on the limit of servers' memory. Raises: PrivilegeError if it cannot be limited."""
         return (
             f"the server's memory, page cache included, is limited to {numbers.size(limit_bytes)} "
             f"by cgroup v{self.find_place().version}"
         )
 
     def check(self, variants: Sequence[Variant]) -> None:
-        """Let servers judge all variants' settings, and the machine their files, without any data."""
+        """Validate all variants' settings with their servers, and their kernel files, without any data."""
         for variant in variants:
             installation = self.installation_of(variant)
             empty = self.data_sets.ensure(EMPTY, installation)
@@ -115,17 +115,17 @@ class ScratchArena:
             self.host_state.check(variant.files)
 
     def load(self, variant: Variant, data_set: DataSet) -> None:
-        """Load the data set for a variant's server if this is the first time."""
+        """Load the data set for a variant's server, unless already loaded."""
         self._loaded(variant, data_set)
 
     def shared_memory_bytes(self, variant: Variant) -> int:
-        """Return the shared memory that a variant's server takes; 0 where it cannot be known beforehand."""
+        """Return the shared memory of a variant's server, in bytes; 0 if it cannot be known beforehand."""
         installation = self.installation_of(variant)
         empty = self.data_sets.ensure(EMPTY, installation)
         return installation.shared_memory_bytes(self.workspace.account, empty, variant.gucs) or 0
 
     def _loaded(self, variant: Variant, data_set: DataSet) -> Path:
-        """Return the stopped, loaded data directory that copies for this variant are made of.
+        """Return the stopped, loaded data directory that is copied for this variant.
 
         Raises: InstallationError if the data set's functions cannot be compiled for its server.
         """
@@ -136,7 +136,7 @@ class ScratchArena:
     def restore(
         self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet, writing_s: float = 0.0
     ) -> None:
-        """Put a fresh copy of the data set on every variant's seat, with WAL segments for ``writing_s``."""
+        """Put a new copy of the data set on every variant's seat, with WAL segments for ``writing_s``."""
         places = [
             (variant, self._seat_directory(variant, seat, data_set))
             for variant, seat in zip(variants, seats, strict=True)
@@ -145,16 +145,18 @@ class ScratchArena:
         wal_bytes = self._wal_bytes(writing_s, len(places))
         for variant, directory in places if wal_bytes else ():
             installation, zeros = self.installation_of(variant), self.loads.scratch
-            fill_ahead(installation, self.workspace.account, directory, zeros, wal_kept(variant, wal_bytes))
+            preallocate_segments(
+                installation, self.workspace.account, directory, zeros, wal_kept(variant, wal_bytes)
+            )
 
     def _wal_bytes(self, writing_s: float, copies: int) -> int:
-        """Return how much WAL to have segments for; on a small disk less, which the audit then shows."""
+        """Return the bytes of WAL segments to prepare; fewer on a small disk, which the audit then shows."""
         needed = int(writing_s * len(self.loads.split.server) * _WAL_BYTES_PER_CPU_SECOND)
         room = shutil.disk_usage(self.workspace.root).free // 2 // copies
         return min(needed, _MOST_WAL_BYTES, room)
 
     def has_seats(self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet) -> bool:
-        """Whether the seat of every variant holds a copy already."""
+        """Whether every variant's seat holds a copy."""
         places = zip(variants, seats, strict=True)
         return all((self._seat_directory(v, seat, data_set) / "PG_VERSION").is_file() for v, seat in places)
 
@@ -165,9 +167,9 @@ class ScratchArena:
 
     @contextmanager
     def prepared_for(self, study: Study) -> Iterator[ScratchArena]:
-        """Provide the arena with the machine prepared for all arms at once, where they take turns.
+        """Provide the arena with the machine prepared for all arms at once, if they take turns.
 
-        In whole trials each one prepares it, if they ask anything of it.
+        With alternating trials, each trial prepares the machine, if any variant sets kernel files.
         """
         is_duet = study.design.kind is DesignKind.DUET
         is_held = is_duet or not any(variant.files for variant in study.variants)
@@ -191,8 +193,8 @@ class ScratchArena:
     ) -> Iterator[list[Arm]]:
         """Start every variant's server on its seat, in seat order; stop them all at the end.
 
-        Each starts with the machine as its variant asks for. A server whose memory is limited begins without
-        any of its data in the page cache.
+        Each starts with its variant's kernel files set. A server with limited memory starts with none of its
+        data in the page cache.
         """
         started: dict[int, Arm] = {}
         limited: list[Instance] = []
@@ -251,10 +253,10 @@ class ScratchArena:
 
 
 def forget_programs(installations: Sequence[Installation]) -> None:
-    """Drop the servers' programs from the page cache, if several are compared.
+    """Drop the servers' executables from the page cache, if several are compared.
 
-    One that was written a moment ago is cached in larger pieces: fewer addresses to translate, up to 5 % of
-    the CPU time (docs/results). Programs that can only be run, or are running, stay as they are.
+    A recently written executable is cached in larger folios, with fewer TLB misses: up to 5 % of the CPU time
+    (docs/results). Executables that are not readable, or are running, stay cached.
     """
     programs = {Path(one.program("postgres")).resolve() for one in installations}
     for program in programs if len(programs) > 1 else ():
@@ -263,24 +265,22 @@ def forget_programs(installations: Sequence[Installation]) -> None:
 
 
 def wal_kept(variant: Variant, needed_bytes: int) -> int:
-    """Return the bytes of WAL to prepare segments for.
+    """Return the bytes of WAL segments to prepare: all that are needed, regardless of most settings.
 
-    These are all that is needed, whatever the variant's settings are.
-
-    One that asks for less than PostgreSQL keeps by default gets only that: so is measured what segments that
-    are missing cost. Raises: SettingError if its min_wal_size is no size.
+    A variant with min_wal_size below PostgreSQL's default gets only that much, so that the cost of missing
+    segments is measured. Raises: SettingError if its min_wal_size is not a valid size.
     """
-    asked = variant.gucs.get("min_wal_size")
-    if asked is None:
+    min_wal_size = variant.gucs.get("min_wal_size")
+    if min_wal_size is None:
         return needed_bytes
-    kept_bytes = int(normalise(asked, "MB", name="min_wal_size") * (1 << 20))
+    kept_bytes = int(normalise(min_wal_size, "MB", name="min_wal_size") * (1 << 20))
     return min(needed_bytes, kept_bytes) if kept_bytes < _KEPT_BY_DEFAULT_BYTES else needed_bytes
 
 
 def _start(instance: Instance, variant: Variant) -> None:
     """Start a server.
 
-    Raises: HugePagesError if its pages were reserved, and somebody else has taken some.
+    Raises: HugePagesError if pages were reserved for it, but another process took some.
     """
     try:
         instance.start()
@@ -289,30 +289,29 @@ def _start(instance: Instance, variant: Variant) -> None:
         if not has_reserved or _NO_PAGES not in (error.detail or ""):
             raise
         raise HugePagesError(
-            f"huge pages that were reserved for the server of {variant.name} are in use by another process",
+            f"huge pages reserved for the server of {variant.name} are in use by another process",
             detail=error.detail,
-            hint="a server with huge_pages=try, the default, takes pages that it finds free: start none "
-            "meanwhile, or leave the pool out with --layers application",
+            hint="a server with huge_pages=try, the default, takes any free huge pages: start no other "
+            "server during the measurement, or leave out the pool with --layers application",
         ) from error
 
 
 def _explain_kill(limited: Sequence[Instance], error: PgdynoError) -> None:
-    """Raise ServerCrashedError if the kernel has killed a server's process because of the limit on memory."""
+    """Raise ServerCrashedError if the kernel killed a process of a server for exceeding its memory limit."""
     for instance in limited:
         if instance.memory is not None and instance.memory_kills():
             limit = numbers.size(instance.memory.limit_bytes)
             raise ServerCrashedError(
-                f"the kernel killed a process of a server that needed more than its {limit} of memory",
+                f"the kernel killed a process of a server that exceeded its memory limit of {limit}",
                 detail=instance.last_log_lines(),
                 hint="lower its shared_buffers, maintenance_work_mem or number of clients",
             ) from error
 
 
 def build_note(one: Installation, other: Installation, account: Account, *, is_accepted: bool = False) -> str:
-    """Return a sentence for the reader of a comparison of two builds.
+    """Return a note on the differences between two builds.
 
-    It begins with CONFOUNDED if they differ in more than their version, unless that ``is_accepted``: then
-    the differences are listed all the same.
+    It begins with CONFOUNDED if they differ in more than their version; with "accepted" if ``is_accepted``.
     """
     mark = "accepted" if is_accepted else "CONFOUNDED"
     pair = f"{one.name} and {other.name}"
@@ -320,17 +319,17 @@ def build_note(one: Installation, other: Installation, account: Account, *, is_a
     for installation in (one, other):
         build = _build(installation, account)
         if isinstance(build, Unknown):
-            return f"{mark}: it is unknown how {installation.name} was built ({build.reason})"
+            return f"{mark}: the configuration of {installation.name} is unknown ({build.reason})"
         builds.append(build)
     differences = build_differences(*builds)
     listed = "; ".join(difference.sentence for difference in differences)
     if is_confounded(differences):
         return f"{mark}: {pair} differ in more than their version: {listed}"
-    return f"{pair} were built alike" + (f"; {listed}" if listed else "")
+    return f"{pair} were built the same way" + (f"; {listed}" if listed else "")
 
 
 def patch_note(installation: Installation, account: Account) -> str | None:
-    """Return a sentence on a server from patched sources, by its own word; None for all others."""
+    """Return a note on a server that reports patched sources; None for all others."""
     found = installation.build_configuration(account).value
     patches = () if isinstance(found, Unknown) else patches_in(found)
     if not patches:

@@ -3,10 +3,10 @@
     slice        [start, end)          one arm's generator runs, all others are frozen
     head         [start, start + h)    discarded: cold caches, and transactions that straddled a freeze
     charge       CPU time that a *frozen* arm's server used (checkpointer, WAL writer, autovacuum, the rest
-                 of statements in flight). The running arm could not use it, so it is taken off the running
-                 arm's time and added to the time of the arm that caused it.
+                 of statements in flight). The running arm could not use it, so it is subtracted from the
+                 running arm's time and added to the time of the arm that caused it.
 
-Latencies are on the arm's own running clock: time during which its generator was frozen is not counted.
+Latencies are on the arm's running clock, which excludes time during which its generator was frozen.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pgdyno.model.experiments.failures import Failures
 
 @dataclass(frozen=True)
 class ArmCount:
-    """One arm's results in one block, within the counted part of its slices.
+    """One arm's results in the counted parts of its slices in one block.
 
     Shapes: latency_us (transactions,). Units: seconds; microseconds on the running clock.
     """
@@ -32,13 +32,13 @@ class ArmCount:
     transactions: int
     running_s: float
     latency_us: NDArray[np.int64]
-    work: float  # transactions, or of those that were only partly within, the part that was
+    work: float  # transactions; those only partly inside count as that fraction
     failures: tuple[Failures, ...] = ()
 
     def by_execution(self, executions: int) -> ArmCount:
         """Return the counts per execution, for transactions of several executions each.
 
-        How long one of several took nobody has measured: there are no latencies.
+        Latencies are then empty: the duration of a single execution was not measured.
         """
         if executions == 1:
             return self
@@ -50,9 +50,7 @@ class ArmCount:
 
 @dataclass(frozen=True)
 class CountedParts:
-    """The counted parts of one arm's slices, in order.
-
-    Heads and left-out slices do not count.
+    """The counted parts of one arm's slices, in order: without heads and left-out slices.
 
     Shapes: starts, begins, ends (slices,), ns; is_in (slices,). A slice's part is [begin, end).
     """
@@ -66,7 +64,7 @@ class CountedParts:
     def of(
         cls, slices: Sequence[Slice], arm: int, head_ns: int, left_out: Collection[int] = ()
     ) -> CountedParts:
-        """Return the parts of an arm's slices, ordered by when they began; ``left_out`` are positions."""
+        """Return the parts of an arm's slices, by start time; ``left_out`` are positions in ``slices``."""
         own = sorted((s.start_ns, s.end_ns, i not in left_out) for i, s in enumerate(slices) if s.arm == arm)
         starts = np.array([start for start, _, _ in own], dtype=np.int64)
         ends = np.array([end for _, end, _ in own], dtype=np.int64)
@@ -74,7 +72,7 @@ class CountedParts:
         return cls(starts, np.minimum(starts + head_ns, ends), ends, is_in)
 
     def which(self, at_ns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the part that each instant lies in; -1 for none."""
+        """Return the index of the counted part that contains each instant; -1 for none."""
         if not self.begins.size:
             return np.full(at_ns.shape, -1, dtype=np.int64)
         found = np.searchsorted(self.begins, at_ns, side="right") - 1
@@ -82,7 +80,7 @@ class CountedParts:
         return np.where((found >= 0) & (at_ns < self.ends[of]) & self.is_in[of], found, -1)
 
 
-def count_arm(  # noqa: PLR0913 — what was taken down, and how the load behaves
+def count_arm(  # noqa: PLR0913 — records, and properties of the load
     slices: Sequence[Slice],
     arm: int,
     transactions: Transactions,
@@ -96,12 +94,12 @@ def count_arm(  # noqa: PLR0913 — what was taken down, and how the load behave
 
     ``left_out`` are the positions of slices that do not count.
 
-    If slices are drained (transactions under way at a slice's end still complete), latencies are those of
-    the transactions that *began* in a counted part: whichever are under way at its end are the slow ones, and
-    leaving them out would cut the tail off.
+    If slices are drained (transactions in progress at a slice's end still complete), latencies are those of
+    the transactions that *began* in a counted part. Transactions in progress at its end are mostly slow ones;
+    without them the tail would be truncated.
 
-    Long transactions, of which a slice has few, count by the part of their time that lies in the counted
-    part: whole ones alone would leave up to one of each client out.
+    Long transactions, with few per slice, count by the fraction of their time inside the counted part.
+    Counting whole ones only would miss up to one per client.
     """
     counted = CountedParts.of(slices, arm, head_ns, left_out)
     is_counted = counted.which(transactions.completed_ns) >= 0
@@ -120,9 +118,9 @@ def count_arm(  # noqa: PLR0913 — what was taken down, and how the load behave
 def completed_in_all(
     slices: Sequence[Slice], arm: int, transactions: Transactions, *, is_drained: bool
 ) -> int:
-    """Return how many transactions the arm's whole slices brought about, heads and drains included.
+    """Return the number of transactions in the arm's whole slices, including heads and drains.
 
-    It is what meters that are read around a block have seen.
+    Meters read before and after a block cover the same transactions.
     """
     counted = count_arm(slices, arm, transactions, 0, is_drained=is_drained)
     return counted.latency_us.size if is_drained else counted.transactions
@@ -131,11 +129,11 @@ def completed_in_all(
 def latencies_us(
     counted: CountedParts, transactions: Transactions, *, is_drained: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the latencies that count, in us, and the counted part that each is of.
+    """Return the counted latencies, in µs, and the index of each one's counted part.
 
-    Of drained slices they are those of transactions that began in a counted part; none straddles a slice. Of
-    frozen ones they are on the arm's running clock, of transactions that ended in a counted part; those that
-    began before the first slice have an unknown history and are left out.
+    Drained slices: transactions that began in a counted part; none straddles a slice. Frozen slices:
+    transactions that ended in a counted part, on the arm's running clock. Those that began before the first
+    slice have an unknown history and are left out.
     """
     began_ns = transactions.completed_ns - transactions.latency_us * 1000
     if is_drained:
@@ -150,19 +148,19 @@ def latencies_us(
 
 
 def charged_running_s(running_s: float, *, foreign_cpu_s: float, own_frozen_cpu_s: float, cpus: int) -> float:
-    """Return an arm's running time after charging background CPU to the causing arm.
+    """Return an arm's running time after charging background CPU time to the arm that caused it.
 
     Args:
         running_s: the arm's own counted time.
-        foreign_cpu_s: CPU that frozen arms' servers used during this arm's counted time.
-        own_frozen_cpu_s: CPU that this arm's server used while this arm was frozen.
-        cpus: CPUs that the servers share; one busy second costs 1/cpus of their capacity.
+        foreign_cpu_s: CPU time of frozen arms' servers during this arm's counted time.
+        own_frozen_cpu_s: CPU time of this arm's server while this arm was frozen.
+        cpus: CPUs that the servers share; one busy second takes 1/cpus of their capacity.
     """
     return running_s + (own_frozen_cpu_s - foreign_cpu_s) / cpus
 
 
 def _parts_within(transactions: Transactions, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> float:
-    """Return the sum over transactions of the share of their time within the counted parts."""
+    """Return the sum over transactions of the fraction of their time inside the counted parts."""
     duration_ns = np.maximum(transactions.latency_us * 1000, 1)
     began_ns = transactions.completed_ns - duration_ns
     within_ns = sum(
@@ -175,7 +173,7 @@ def _parts_within(transactions: Transactions, begins: NDArray[np.int64], ends: N
 def _running_clock_ns(
     at_ns: NDArray[np.int64], starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return how long the arm had been running, in total, at each instant."""
+    """Return the arm's total running time up to each instant."""
     if not at_ns.size:
         return at_ns
     before = np.concatenate(([0], np.cumsum(ends - starts)))

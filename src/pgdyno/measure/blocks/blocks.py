@@ -1,4 +1,4 @@
-"""Build a block's results from the observations and judge whether it counts."""
+"""Build a block's results from observations, and decide whether it counts."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _RULES = {
     "apart_share": "of a variant's turns may have begun too far apart on the load hosts",
     "client_saturation_share": "of the client's CPUs were busy: the client limited the result",
 }
-"""What makes a block void, by the threshold's name, in words."""
+"""Why a block is void, in words, by threshold name. Void reasons are stored and recognised by these words."""
 
-_ALIKE = 0.5  # arbitrary: a server gets all of its huge pages or none, but has not touched all of them yet
+_ALIKE = 0.5  # arbitrary: a server gets all of its huge pages or none, but may not have touched all yet
 
 
 def charge(
     count: ArmCount, slices: Sequence[Slice], arm: int, debt_cpu_s: float, server_cpus: int
 ) -> ArmCount:
-    """Return an arm's count with its running time after charging background work to the arm that caused it.
+    """Return an arm's count with background work charged to the arm that caused it.
 
-    ``debt_cpu_s`` is CPU time that the block's writes will still cost later: its share of the checkpoint at
-    the round's end.
+    ``debt_cpu_s`` is the CPU time that the block's writes cost later: its share of the checkpoint at the
+    round's end.
     """
     others_s = sum(sum(s.server_cpu_ns) - s.server_cpu_ns[arm] for s in slices if s.arm == arm) / 1e9
     running_s = charged_running_s(
@@ -62,7 +62,7 @@ def charge(
 def arm_block(
     variant: str, count: ArmCount, slices: Sequence[Slice], arm: int, meters: Mapping[str, float]
 ) -> ArmBlock:
-    """Return one arm's block with every metric. ``count`` is charged; ``meters`` are metrics by name."""
+    """Return one arm's block with all metrics. ``count`` is charged; ``meters`` are metrics by name."""
     own_s = sum(s.server_cpu_ns[arm] for s in slices if s.arm == arm) / 1e9
     frozen_s = _frozen_s(slices, arm)
     values = {THROUGHPUT: count.work / count.running_s, **meters, **_latencies(count)}
@@ -73,21 +73,21 @@ def arm_block(
 
 
 def _frozen_s(slices: Sequence[Slice], arm: int) -> float:
-    """Return the CPU time that an arm's server used while other arms ran."""
+    """Return the CPU time that an arm's server used while the arm was frozen."""
     return sum(s.server_cpu_ns[arm] for s in slices if s.arm != arm) / 1e9
 
 
 def join_trials(trials: Sequence[Block]) -> Block:
-    """Return one block of the trials that every arm had to itself, the baseline's first.
+    """Return one block made of the arms' separate trials, the baseline's first.
 
-    A disturbed trial does not count; the block does not if its baseline's does not, or no other's.
+    A disturbed trial does not count. The block does not count without its baseline's trial or any other.
     """
     arms = tuple(replace(trial.arms[0], void=trial.void, audit=trial.audit) for trial in trials)
     return replace(trials[0], arms=arms, void=trials_void(arms))
 
 
 def trials_void(arms: Sequence[ArmBlock]) -> str | None:
-    """Return why a block of trials does not count, the baseline's first: its own does not, or no other's."""
+    """Return why a block of trials is void: the baseline (first) is, or all others are. None if it counts."""
     baseline, *others = arms
     is_void = baseline.void or (others and all(arm.void for arm in others))
     return next(arm.void for arm in arms if arm.void) if is_void else None
@@ -102,10 +102,10 @@ def audit_block(
     ours_s: float,
     client_s: Sequence[float],
 ) -> dict[str, float]:
-    """Return the quantities that the void rules test, none a measured result.
+    """Return the quantities that the void rules test; none is a measured result.
 
-    ``ours_s`` is the CPU time of servers, load and pgdyno on this host between the two readings of it,
-    ``client_s`` that of the load alone, by host that issues it.
+    ``ours_s`` is the CPU time of servers, load and pgdyno on this host between the two readings of ``host``.
+    ``client_s`` is the load's CPU time on each host that issues it.
     """
     before, after = host
     wall_s = after.at_s - before.at_s
@@ -122,7 +122,7 @@ def audit_block(
 
 
 def _between_s(slices: Sequence[Slice]) -> float:
-    """Return how long nothing was under way between turns of a driver, whose own lateness this is."""
+    """Return the idle time between the turns of a driver: the driver's own delay."""
     return sum(
         max(0, after.start_ns - before.drained_ns) / 1e9
         for before, after in pairwise(slices)
@@ -140,7 +140,7 @@ def void_reason(audit: Mapping[str, float], thresholds: VoidThresholds) -> str |
 
 
 def is_from_audit(void: str) -> bool:
-    """Return whether a block's void reason comes from its audit and can be re-judged."""
+    """Return whether a void reason comes from the block's audit, and so can be judged again."""
     return any(words in void for words in _RULES.values())
 
 
@@ -154,9 +154,9 @@ def checkpoint_asymmetry(arms: Sequence[ArmBlock], *, is_comparable: bool) -> st
 
 
 def huge_page_asymmetry(arms: Sequence[ArmBlock], *, is_comparable: bool) -> str | None:
-    """Return a void reason if of arms that share a pool of huge pages, set alike, only some have got theirs.
+    """Return a void reason if only some of the arms with equal settings and a shared pool got huge pages.
 
-    Whoever starts a server on the machine between two of ours may take pages that were meant for them.
+    Another server started on the machine between two of ours may take pages from the pool.
     """
     sizes = {o.variant: o.values["huge_page_bytes"] for o in arms if "huge_page_bytes" in o.values}
     if is_comparable and sizes and min(sizes.values()) < _ALIKE * max(sizes.values()):
@@ -166,13 +166,13 @@ def huge_page_asymmetry(arms: Sequence[ArmBlock], *, is_comparable: bool) -> str
 
 
 def created_segments(arms: Sequence[ArmBlock]) -> dict[str, float]:
-    """Return how many WAL segments all servers together had to create in a block; nothing if none."""
+    """Return the number of WAL segments that all servers together created in a block; empty if none."""
     count = sum(arm.values.get(WAL_SEGMENTS, 0.0) for arm in arms)
     return {WAL_SEGMENTS: count} if count else {}
 
 
 def missing_workers(arms: Sequence[ArmBlock], workers: int | None) -> str | None:
-    """Return a void reason if transactions that were to have parallel workers did not get all of them."""
+    """Return a void reason if not all of the required parallel workers were launched."""
     for arm in arms if workers else ():
         share = arm.values.get(LAUNCHED_WORKERS, 1.0)
         if share < 1:
@@ -181,7 +181,7 @@ def missing_workers(arms: Sequence[ArmBlock], workers: int | None) -> str | None
 
 
 def missing_checkpoint(arms: Sequence[ArmBlock], *, is_wanted: bool) -> str | None:
-    """Return a void reason if a block that is to span a checkpoint of every arm has seen none of one."""
+    """Return a void reason if a block must span a checkpoint of every arm, and one arm had none."""
     for arm in arms if is_wanted else ():
         if arm.values.get("checkpoints", 0.0) < 1:
             return f"no checkpoint of {arm.variant} began in it"
@@ -189,7 +189,7 @@ def missing_checkpoint(arms: Sequence[ArmBlock], *, is_wanted: bool) -> str | No
 
 
 def _latencies(count: ArmCount) -> dict[str, float]:
-    """Return percentiles and the tail's mean in ms; nothing when nothing completed."""
+    """Return percentiles and the tail mean, in ms; empty if nothing completed."""
     if count.latency_us.size == 0:
         return {}
     percentiles = np.percentile(count.latency_us, [50, 95, 99]) / 1000

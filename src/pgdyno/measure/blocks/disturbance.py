@@ -1,13 +1,13 @@
 """CPU use by others during measurement, and the parts left out because of it.
 
-    window          turns of at least a second, whole balanced groups, between two readings of the CPUs
-    block, trial    what a window's rule leaves; a trial has one window
+    window          turns of at least a second in whole balanced groups, between two readings of the CPUs
+    block, trial    the windows that the window rule keeps; a trial has one window
 
-Both are judged alike: by the hypervisor's share and that of other processes, each against its
-threshold, or twice the median of all that were measured like it where that is more. So what disturbs now and
-then is left out, and a machine that is disturbed throughout is measured on: half of all always counts, and
-the intervals carry the noise. What is left out is chosen by what others did, never by a result, and is the
-same part of every arm's time. See decision 30.
+Windows, blocks and trials are judged alike: by the CPU share of the hypervisor and of other processes. The
+limit of each share is its threshold, or twice the median over all comparable ones if that is higher. So
+occasional disturbances are left out, while measuring continues on a machine that is always disturbed: half
+always counts, and the intervals reflect the noise. The selection depends on what others did, never on a
+result, and removes the same part of every arm's time. See decision 30.
 """
 
 from __future__ import annotations
@@ -17,38 +17,36 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.base import numbers
-from pgdyno.measure.blocks.apart import APART_NOTE, apart_notes
 from pgdyno.measure.blocks.blocks import BY_OTHERS, is_from_audit, trials_void, void_reason
+from pgdyno.measure.blocks.start_offsets import APART_NOTE, apart_notes
 from pgdyno.model.experiments.experiment import Block, Experiment, Slice, VoidThresholds
 
 LEFT_OUT = "left_out_share"
 DISTURBED = "machine disturbed:"
-"""How the note begins that must not be overlooked."""
+"""Start of a note that must not be overlooked."""
 
 _PARTS = "parts of blocks are left out:"
 _NOTES = (DISTURBED, _PARTS, APART_NOTE)
-_TIMES_MEDIAN = (
-    2.0  # arbitrary: half of a skewed distribution lies below its median, few values above twice it
-)
-_LEAST_LEFT = 0.5  # of a block; with less left it is judged as a whole
+_TIMES_MEDIAN = 2.0  # arbitrary: few values of a skewed distribution are above twice its median
+_LEAST_LEFT = 0.5  # share of a block; with less left, the block is judged as a whole
 _REMEDIES = {
-    "steal_share": ("the hypervisor", "when less else runs on the physical machine"),
-    "foreign_cpu_share": ("other processes", "when less else runs"),
+    "steal_share": ("the hypervisor", "when the physical machine is less busy"),
+    "foreign_cpu_share": ("other processes", "when the machine is less busy"),
 }
 
 
 @dataclass(frozen=True)
 class _Window:
-    """Some of a block's slices with others' CPU shares meanwhile; empty if not read."""
+    """Consecutive slices of a block, with the CPU shares of others; ``shares`` is empty if not read."""
 
     slices: range
     shares: Mapping[str, float]
 
 
 def left_out(blocks: Sequence[Sequence[Slice]], thresholds: VoidThresholds) -> list[frozenset[int]]:
-    """Return which slices of each block do not count, for the blocks of one workload in one round.
+    """Return the positions of slices that do not count, by block, for one workload in one round.
 
-    All of a block counts if less than half of it would be left; it is then judged as a whole.
+    If less than half of a block would be left, all of it counts, and it is judged as a whole.
     """
     windows = [list(_windows(slices)) for slices in blocks]
     limits = raised(thresholds, (window.shares for of_block in windows for window in of_block))
@@ -62,10 +60,7 @@ def left_out(blocks: Sequence[Sequence[Slice]], thresholds: VoidThresholds) -> l
 
 
 def audit_windows(slices: Sequence[Slice], out: frozenset[int]) -> dict[str, float]:
-    """Return others' CPU shares of the counted part, and the share left out.
-
-    Empty if not read.
-    """
+    """Return others' CPU shares in the counted part, and the share left out; empty if not read."""
     windows = [window for window in _windows(slices) if window.shares]
     counted = [window for window in windows if window.slices[0] not in out]
     length = sum(len(window.slices) for window in counted)
@@ -90,9 +85,9 @@ def raised(thresholds: VoidThresholds, audits: Iterable[Mapping[str, float]]) ->
 
 
 def judge_again(experiment: Experiment) -> Experiment:
-    """Return the experiment with its blocks judged by all that was measured of their workload so far.
+    """Return the experiment with its blocks judged by all audits of their workload so far.
 
-    What does not count for a reason that its audit does not hold still does not.
+    Blocks that are void for reasons outside their audit stay void.
     """
     limits = {
         workload: raised(
@@ -106,7 +101,7 @@ def judge_again(experiment: Experiment) -> Experiment:
 
 
 def with_disturbance_notes(experiment: Experiment) -> Experiment:
-    """Return the experiment with notes on left-out parts, and on counted parts that were disturbed."""
+    """Return the experiment with notes on parts left out, and on disturbed parts that count."""
     others = [note for note in experiment.notes if not note.startswith(_NOTES)]  # of an earlier conclusion
     audits = [audit for block in experiment.blocks for audit in _audits(block)]
     found = (*_throughout_notes(experiment), *_parts_notes(experiment), *apart_notes(audits))
@@ -123,7 +118,7 @@ def _throughout_notes(experiment: Experiment) -> Iterator[str]:
                 f"{DISTURBED} {who} took more than {numbers.share(threshold, 0)} of the CPU time in "
                 f"{len(above)} of {len(shares)} trials that count (up to {numbers.share(max(above), 0)}; "
                 f"median of the {len(shares)}: {numbers.share(statistics.median(shares), 0)}). They count "
-                "because that is at most twice what is usual here, so the intervals are wider; repeat it "
+                "because that is at most twice the usual here, so the intervals are wider; repeat it "
                 f"{when}"
             )
 
@@ -157,7 +152,7 @@ def _windows(slices: Sequence[Slice]) -> Iterator[_Window]:
 
 
 def _audits(block: Block) -> Iterator[Mapping[str, float]]:
-    """Yield each trial's audit: an arm's own, or the one common to all arms."""
+    """Yield each trial's audit: one per arm, or the one common to all arms."""
     own = [arm.audit for arm in block.arms if arm.audit]
     yield from own or [block.audit]
 

@@ -1,8 +1,8 @@
-"""Ends of turns: time in which running transactions finish and none begins.
+"""Drains: time at the end of turns in which running transactions finish and none begins.
 
-It counts for no throughput, so that a stall that falls into it is hidden there. How much there is of it is
-seen per arm; arms that differ in it differ in what is hidden. No block is void for it: slow transactions
-make it longer, and they are a result.
+Drains do not count for throughput, so a stall during a drain is hidden. The drain share is reported per arm:
+arms with different shares hide different amounts. It makes no block void: slow transactions lengthen drains,
+and they are a result.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DIFFERENCE = "drain_share_difference"
 
 
 def drain_share(slices: Sequence[Slice], arm: int) -> float | None:
-    """Return which part of an arm's turns, ends included, their ends were; None if they were not recorded."""
+    """Return the share of drains in an arm's turns, drains included; None if drains were not recorded."""
     own = [(one, one.drained_ns) for one in slices if one.arm == arm and one.drained_ns is not None]
     occupied_ns = sum(drained_ns - one.start_ns for one, drained_ns in own)
     if occupied_ns <= 0:
@@ -25,7 +25,7 @@ def drain_share(slices: Sequence[Slice], arm: int) -> float | None:
 
 
 def audit_drains(slices: Sequence[Slice]) -> dict[str, float]:
-    """Return the largest share of all arms and how far the arms are apart; nothing if none was recorded."""
+    """Return the largest drain share of any arm and the range over the arms; empty if none was recorded."""
     found = [drain_share(slices, arm) for arm in sorted({one.arm for one in slices})]
     shares = [share for share in found if share is not None]
     if not shares:

@@ -1,12 +1,10 @@
-"""Latency histograms that merge exactly: 3 significant digits.
+"""Latency histograms with the buckets of an HdrHistogram: 3 significant digits, exact merging.
 
-The buckets are those of an HdrHistogram.
+Each value up to 2047 has its own bucket; above, every doubling has 1024 buckets. So the width of a bucket is
+at most 1/1024 of its values. Its middle is at most 1/2048 off: the relative error of all results computed
+here. Buckets are numbered as in Gil Tene's HdrHistogram (lowest discernible value 1).
 
-Up to 2047 each value has its bucket; from there on every doubling has 1024 of them, so that a bucket is at
-most 1/1024 of its values wide. Its middle is at most 1/2048 off, which is the relative error of all that is
-computed here. Buckets are numbered as in Gil Tene's HdrHistogram (lowest discernible value 1).
-
-Its own text format is written as well: V2 with ZigZag LEB128 counts, deflated, base64 ("HISTFAAA…").
+The text format is HdrHistogram's V2: ZigZag LEB128 counts, deflated, base64 ("HISTFAAA…").
 
 HdrHistogram's libraries read it (Java ``decodeFromCompressedByteBuffer``, Python ``HdrHistogram.decode``, …).
 Reference: github.com/HdrHistogram/HdrHistogram, AbstractHistogram.java, ``encodeIntoByteBuffer``.
@@ -30,14 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 HALF = 1024
-"""Buckets of each doubling: the smallest power of two that has 3 significant digits."""
-_EXACT_BITS = 11  # values below 2 ** 11 have a bucket of their own
+"""Buckets per doubling: the smallest power of two that gives 3 significant digits."""
+_EXACT_BITS = 11  # each value below 2 ** 11 has its own bucket
 _TAIL_ONE_IN = 20  # the slowest 5 %, as in tail.py
 
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """How many values each bucket has.
+    """The number of values in each non-empty bucket.
 
     Shapes: indexes, counts (buckets,), int64; indexes ascend, counts are above 0.
     """
@@ -47,7 +45,7 @@ class Histogram:
 
     @classmethod
     def of(cls, values: NDArray[np.int64]) -> Histogram:
-        """Count values; none is below 0.
+        """Return the histogram of values, none below 0.
 
         Shapes: values (n,).
         """
@@ -57,7 +55,7 @@ class Histogram:
 
     @classmethod
     def merged(cls, histograms: Iterable[Histogram]) -> Histogram:
-        """Return the histogram of all their values."""
+        """Return the histogram of the values of all histograms."""
         parts = list(histograms)
         nothing = np.empty(0, dtype=np.int64)
         indexes, where = np.unique(
@@ -69,7 +67,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return int(self.counts.sum())
 
     @property
@@ -79,7 +77,7 @@ class Histogram:
 
     @property
     def middles(self) -> NDArray[np.float64]:
-        """The mean of each bucket's whole numbers. Shapes: (buckets,)."""
+        """The mean of the integers in each bucket. Shapes: (buckets,)."""
         return self.lowest + ((1 << self._doublings) - 1) / 2
 
     @property
@@ -87,9 +85,9 @@ class Histogram:
         return np.maximum(self.indexes // HALF - 1, 0)
 
     def quantile(self, share: float) -> float:
-        """Return the value below which this share lies, between two values by straight line; one is needed.
+        """Return a quantile, interpolated linearly between two values; at least one value is required.
 
-        It is numpy's "linear" quantile (Hyndman and Fan's type 7), which blocks' percentiles are.
+        It is numpy's "linear" quantile (Hyndman and Fan's type 7), as for the percentiles of blocks.
         """
         position = share * (self.count - 1)
         ranks = np.array([np.floor(position), np.ceil(position)])
@@ -97,7 +95,7 @@ class Histogram:
         return float(low + (high - low) * (position - ranks[0]))
 
     def tail_mean(self) -> float:
-        """Return the mean of the slowest 5 %, as ``tail.tail_mean`` of the values; one is needed."""
+        """Return the mean of the slowest 5 %, as ``tail.tail_mean`` does; at least one value is required."""
         size = self.count / _TAIL_ONE_IN
         slower = np.cumsum(self.counts[::-1])[::-1] - self.counts
         taken = np.clip(size - slower, 0, self.counts)
@@ -107,7 +105,7 @@ class Histogram:
 _OUTER, _INNER = 0x1C849314, 0x1C849313
 _HEAD = struct.Struct(">iiiiqqd")
 _DIGITS, _LOWEST = 3, 1
-_MOST_BUCKETS = 54 * HALF  # of values of 63 bits
+_MOST_BUCKETS = 54 * HALF  # for 63-bit values
 _MOST_BYTES = _HEAD.size + 10 * _MOST_BUCKETS
 
 
@@ -128,7 +126,7 @@ def encode(histogram: Histogram) -> str:
 def decode(text: str) -> Histogram:
     """Return the histogram encoded in a text.
 
-    Raises: ValueError saying what is wrong with it.
+    Raises: ValueError, with the defect, for an invalid text.
     """
     try:
         content = base64.b64decode(text, validate=True)
@@ -137,14 +135,14 @@ def decode(text: str) -> Histogram:
         body = unpacker.decompress(content[8:], _MOST_BYTES)
         _, size, offset, digits, lowest, _, ratio = head = _HEAD.unpack_from(body)
     except (binascii.Error, struct.error, zlib.error) as error:
-        raise ValueError(f"it is no HdrHistogram: {error}") from error
+        raise ValueError(f"not an HdrHistogram: {error}") from error
     if (cookie, head[0]) != (_OUTER, _INNER) or length != len(content) - 8 or not unpacker.eof:
-        raise ValueError("it is no whole HdrHistogram of version 2")
+        raise ValueError("not a complete HdrHistogram of version 2")
     if (digits, lowest, offset, ratio) != (_DIGITS, _LOWEST, 0, 1.0):
-        raise ValueError("its values are not whole numbers with 3 significant digits")
+        raise ValueError("its values are not integers with 3 significant digits")
     counts = body[_HEAD.size :]
     if size != len(counts):
-        raise ValueError("it is no whole HdrHistogram of version 2")
+        raise ValueError("not a complete HdrHistogram of version 2")
     indexes, found, following = [], [], 0
     for number in _numbers(counts):
         if number > 0:
@@ -152,12 +150,12 @@ def decode(text: str) -> Histogram:
             found.append(number)
         following += 1 if number >= 0 else -number
         if following > _MOST_BUCKETS or number >= 1 << 53:
-            raise ValueError("it has more than can be counted")
+            raise ValueError("its counts are too large")
     return Histogram(np.array(indexes, dtype=np.int64), np.array(found, dtype=np.int64))
 
 
 def _leb128(number: int) -> bytes:
-    """Return a whole number by 7 bits a byte, the lowest first; its sign is the lowest bit (ZigZag)."""
+    """Encode an integer as ZigZag LEB128: 7 bits per byte, lowest first; the lowest bit is the sign."""
     rest = number << 1 if number >= 0 else (-number << 1) - 1
     done = bytearray()
     while rest > 0x7F:
@@ -168,7 +166,7 @@ def _leb128(number: int) -> bytes:
 
 
 def _numbers(content: bytes) -> Iterator[int]:
-    """Yield whole numbers. The ninth byte of one ends it, with all 8 bits: the form is HdrHistogram's own."""
+    """Yield ZigZag LEB128 integers. As in HdrHistogram, a ninth byte is the last and has 8 bits."""
     rest = shift = 0
     for byte in content:
         is_last = shift == 56 or byte < 0x80
@@ -178,4 +176,4 @@ def _numbers(content: bytes) -> Iterator[int]:
             yield -((rest + 1) >> 1) if rest & 1 else rest >> 1
             rest = shift = 0
     if shift:
-        raise ValueError("its last count is cut off")
+        raise ValueError("its last count is truncated")

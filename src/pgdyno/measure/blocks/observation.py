@@ -10,7 +10,6 @@ import numpy as np
 
 from pgdyno.base.errors import MeasurementError
 from pgdyno.host.host import HostCpu
-from pgdyno.measure.blocks.apart import audit_apart, too_far_apart
 from pgdyno.measure.blocks.attribution import CountedParts, completed_in_all, count_arm, latencies_us
 from pgdyno.measure.blocks.blocks import (
     arm_block,
@@ -26,6 +25,7 @@ from pgdyno.measure.blocks.blocks import (
 from pgdyno.measure.blocks.disturbance import audit_windows, left_out, raised
 from pgdyno.measure.blocks.drains import audit_drains
 from pgdyno.measure.blocks.histogram import Histogram, encode
+from pgdyno.measure.blocks.start_offsets import audit_apart, too_far_apart
 from pgdyno.measure.blocks.tail import tail_mean
 from pgdyno.measure.blocks.transactions import Transactions
 from pgdyno.measure.design.isolation import CpuSplit
@@ -56,8 +56,8 @@ def no_metrics(_increments: Readings, _transactions: int) -> Mapping[str, float]
 class ObservedBlock:
     """One block's raw observations. ``deltas`` are each arm's meter increments; empty if not read.
 
-    ``host`` is read at its beginning and its end, or is None. ``left_out`` are the positions of slices that
-    do not count.
+    ``host`` has readings at the block's start and end; None if not read. ``left_out`` are the positions of
+    slices that do not count.
     """
 
     started_ns: int
@@ -75,7 +75,7 @@ class ObservedBlock:
 
 @dataclass(frozen=True)
 class ObservedArm:
-    """One arm over all blocks of a workload in a round. ``debt`` is its checkpoint's cost, by meter."""
+    """One arm over all blocks of a workload in a round. ``debt`` is its final checkpoint's cost, by meter."""
 
     variant: Variant
     transactions: Transactions
@@ -90,17 +90,17 @@ class ObservedRun:
     round: int
     arms: Sequence[ObservedArm]
     blocks: Sequence[ObservedBlock]
-    is_drained: bool = False  # whether transactions ended before the next turn, or were frozen
-    is_long: bool = False  # whether a block has few of them
-    workers: int | None = None  # that every transaction is to have
-    executions: int = 1  # in every transaction, of what is counted and metered
-    is_whole_cycle: bool = False  # whether every block has to span a checkpoint of every arm
-    stretches: Sequence[Slice] = ()  # after the last block, in each of which one arm alone had load
+    is_drained: bool = False  # True: transactions end before the next turn; False: they are frozen
+    is_long: bool = False  # whether a block has few transactions
+    workers: int | None = None  # required in every transaction
+    executions: int = 1  # per transaction; counts and meters are per execution
+    is_whole_cycle: bool = False  # whether every block must span a checkpoint of every arm
+    stretches: Sequence[Slice] = ()  # after the last block: turns with load on one arm alone
     metrics_of: MetricsOf = no_metrics
 
 
 def build_blocks(run: ObservedRun, design: Design, split: CpuSplit) -> list[Block]:
-    """Attribute transactions to slices, spread checkpoint debts over blocks, judge every block.
+    """Attribute transactions to slices, spread checkpoint debts over blocks, and judge every block.
 
     Raises: MeasurementError if an arm completed nothing in a block.
     """
@@ -123,7 +123,7 @@ def build_blocks(run: ObservedRun, design: Design, split: CpuSplit) -> list[Bloc
             or huge_page_asymmetry(arms, is_comparable=is_sharing)
             or missing_workers(arms, run.workers)
             or missing_checkpoint(arms, is_wanted=run.is_whole_cycle)
-            or void_reason(audit, design.thresholds)  # last, because it is judged again later
+            or void_reason(audit, design.thresholds)  # last: it is judged again later
         )
         if index == len(run.blocks) - 1:
             arms = _with_stretches(run, arms, design)
@@ -134,10 +134,9 @@ def build_blocks(run: ObservedRun, design: Design, split: CpuSplit) -> list[Bloc
 
 
 def _with_stretches(run: ObservedRun, arms: tuple[ArmBlock, ...], design: Design) -> tuple[ArmBlock, ...]:
-    """Return the arms with the mean of the slowest latencies while each alone had load.
+    """Return the arms with the tail mean of their stretches, in which each alone had load.
 
-    It stands in none if one of the stretches was disturbed more than the blocks usually were: they are
-    compared.
+    No arm gets one if any stretch was disturbed more than blocks usually are: the stretches are compared.
     """
     if not run.stretches:
         return arms
@@ -155,7 +154,7 @@ def _with_stretches(run: ObservedRun, arms: tuple[ArmBlock, ...], design: Design
 
 
 def counted_slices(run: ObservedRun, block: ObservedBlock, design: Design) -> list[Slice]:
-    """Return the block's slices with their counts; none if executions are counted instead."""
+    """Return the block's slices with their counts; empty if executions are counted instead."""
     if run.executions > 1:
         return []
     head_ns = int(design.head_s * 1e9)
@@ -182,7 +181,7 @@ def _arm_block(
             detail=f"failed in the round: {failed}"
             if failed
             else "leaving the block out would hide the worst behaviour of this variant",
-            hint="choose longer blocks with --block, or look in the server's log for the wait",
+            hint="use longer blocks (--block), or look for the cause in the server's log",
         )
     count = count_arm(
         block.slices,
@@ -213,9 +212,9 @@ def _with_debt(delta: Readings, debt: Readings, share: float) -> Mapping[str, tu
 
 
 def _debt_shares(run: ObservedRun, position: int) -> list[float]:
-    """Split a round's debt in proportion to the transactions completed; the warm-up's part is nobody's.
+    """Split a round's debt over its blocks by transactions completed; the warm-up's part is not charged.
 
-    It is the debt of what was done up to the stretches, if there are any.
+    With stretches, the debt covers the transactions before them.
     """
     done = run.arms[position].transactions
     counts = [
@@ -245,7 +244,7 @@ def _checkpoint_settings(variant: Variant) -> tuple[str | None, ...]:
 
 
 def _share_a_pool(variants: Sequence[Variant]) -> bool:
-    """Whether the variants are set alike, and ask for huge pages."""
+    """Whether the variants have equal settings and request huge pages."""
     first = variants[0].settings
     return all(variant.settings == first for variant in variants) and any(
         kind_of(path) == HUGE_PAGES for path in variants[0].files

@@ -1,4 +1,4 @@
-"""Check the counts of slices for consistency with their blocks. Pure."""
+"""Check the counts of slices against their blocks. Pure."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pgdyno.measure.blocks.histogram import Histogram, decode
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment, Slice
 from pgdyno.model.experiments.metric import P50, P95, P99, TAIL_MEAN
 
-_ERROR = 1e-3  # of a histogram of 3 significant digits: at most half of it is used
+_ERROR = 1e-3  # tolerance: twice the largest error of a histogram with 3 significant digits
 _QUANTILES = {P50: 0.50, P95: 0.95, P99: 0.99}
 _MOST_LISTED = 8
-_MERGED_AT_ONCE = 256  # a histogram of one slice has a kilobyte
+_MERGED_AT_ONCE = 256  # a slice's histogram takes a kilobyte
 
 
 def slice_contradictions(
     experiment: Experiment, slices: Iterable[tuple[tuple[str, int, int], Slice]]
 ) -> tuple[str, ...]:
-    """Return where blocks and their slices differ, in sentences; of many the first ones.
+    """Return a sentence for each contradiction between a block and its slices; only the first ones of many.
 
-    Each slice comes with its workload, round and block, in the order of time, block by block. Blocks without
-    counts by slice are not looked at, nor slices that a block has left out.
+    Each slice comes with its workload, round and block, in chronological order, block by block. Not checked:
+    blocks without counts per slice, and slices that a block leaves out.
     """
     blocks = {(block.workload, block.round, block.index): block for block in experiment.blocks}
     arms = [variant.name for variant in experiment.variants]
@@ -32,7 +32,7 @@ def slice_contradictions(
     found: list[str] = []
     for place, group in groupby(slices, key=itemgetter(0)):
         if place in seen:
-            found.append(f"{_name(place)}: its slices do not stand together")
+            found.append(f"{_name(place)}: its slices are not contiguous")
             break
         seen.add(place)
         found += _of_block(blocks[place], arms, (one for _, one in group))
@@ -62,13 +62,13 @@ def _name(place: tuple[str, int, int]) -> str:
 
 @dataclass
 class _Counted:
-    """Counts of one arm's slices, added up as they come: a block may have any number of them."""
+    """Counts of one arm's slices, summed as they arrive: a block may have any number of slices."""
 
     completed: int = 0
     parts: list[Histogram] = field(default_factory=list)
 
     def add(self, completed: int, latencies: Histogram) -> None:
-        """Add a slice."""
+        """Add a slice's counts."""
         self.completed += completed
         self.parts.append(latencies)
         if len(self.parts) > _MERGED_AT_ONCE:
@@ -77,11 +77,11 @@ class _Counted:
 
 def _of_arm(arm: ArmBlock, counted: _Counted) -> Iterator[tuple[str, str]]:
     if counted.completed != arm.transactions:
-        yield "transactions", f"is {arm.transactions}, and its slices have {counted.completed}"
+        yield "transactions", f"is {arm.transactions}, but its slices have {counted.completed}"
     merged = Histogram.merged(counted.parts)
     if not merged.count:
         return
     again = {name: merged.quantile(share) / 1000 for name, share in _QUANTILES.items()}
     for name, value in {**again, TAIL_MEAN: merged.tail_mean() / 1000}.items():
         if name in arm.values and abs(arm.values[name] - value) > _ERROR * value:
-            yield name, f"is {arm.values[name]:g}, and its slices have {value:.4g}"
+            yield name, f"is {arm.values[name]:g}, but its slices have {value:.4g}"

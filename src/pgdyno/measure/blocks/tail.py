@@ -1,7 +1,7 @@
 """The mean of the slowest transactions.
 
-A percentile jumps where stalls make up just its share of the transactions: the 99th is 12 ms with 0.9 % of
-them and 50 ms with 1.1 %. The mean of all beyond a percentile grows evenly with their number. It is the
+A percentile jumps when the share of stalled transactions crosses it: the 99th percentile is 12 ms with 0.9 %
+stalls and 50 ms with 1.1 %. The mean beyond a percentile grows in proportion to their number. It is the
 conditional value-at-risk (CVaR, or expected shortfall): Rockafellar and Uryasev, "Optimization of conditional
 value-at-risk", Journal of Risk 2 (2000), 21-41.
 """
@@ -15,11 +15,11 @@ _ONE_IN = 20  # the slowest 5 %
 
 
 def tail_mean(latencies: NDArray[np.int64]) -> float:
-    """Return the mean of the slowest 5 %, in the unit of ``latencies``; there is at least one.
+    """Return the mean of the slowest 5 %, in the unit of ``latencies``; at least one is required.
 
-    Of n transactions the tail has n / 20. Where that is no whole number, the fastest one of the tail counts
-    by the part that is left: of 50, the two slowest count whole and the third by half, so that the mean does
-    not jump from one n to the next. Of fewer than 20 it is the slowest.
+    The tail of n transactions has n / 20. If that is no integer, the fastest one of the tail counts as the
+    remaining fraction: of 50, the two slowest count fully and the third by half. So the mean does not jump
+    from one n to the next. Of fewer than 20, it is the slowest one.
 
     Shapes: latencies (transactions,).
     """

@@ -1,10 +1,10 @@
-"""Transactions as a generator logged them, as arrays.
+"""Transactions from a generator's log, as arrays.
 
 Format, one line per transaction (pgbench's ``--log``; the sysbench wrapper writes the same):
-``client transaction latency_us script epoch_s epoch_us [lag] [retries]``. A transaction that failed has a
-word in place of its latency: pgbench's ``serialization`` or ``deadlock``, or ``failed:SQLSTATE:US:STATEMENT``
-of the sysbench wrapper and of our driver; how long it took and the statement may be empty. A latency includes
-earlier tries.
+``client transaction latency_us script epoch_s epoch_us [lag] [retries]``. A failed transaction has a
+word in place of its latency: ``serialization`` or ``deadlock`` from pgbench, ``failed:SQLSTATE:US:STATEMENT``
+from the sysbench wrapper and pgdyno-driver; its duration and statement may be empty. A latency includes
+earlier attempts.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _FAILED = re.compile(
     rb" [0-9]+ ([0-9]{1,10}) ([0-9]{1,6})(?: [0-9]+)*"
 )
 _SQLSTATES = {b"serialization": "40001", b"deadlock": "40P01"}
-_LONE_SIGN = re.compile(rb"-(?![0-9])|(?<=[0-9])-")  # numpy takes it for a number
+_LONE_SIGN = re.compile(rb"-(?![0-9])|(?<=[0-9])-")  # numpy parses it as a number
 _BLANK, _LINE_FEED = b" \n"
-_LARGEST = 1 << 53  # of any number in a log; arbitrary, and no sum of ours overflows
+_LARGEST = 1 << 53  # bound on numbers in a log; arbitrary, and sums of them do not overflow
 _LARGEST_EPOCH_S = 9_000_000_000  # in the year 2255; nanoseconds since 1970 have 63 bits
 
 
 @dataclass(frozen=True)
 class Transactions:
-    """Transactions of one arm. ``failed_ns`` is when others began that failed, by SQLSTATE and statement.
+    """Transactions of one arm. ``failed_ns`` are start times of failed ones, by SQLSTATE and statement.
 
-    Where the log has no length of those, it is when they failed.
+    If the log has no duration for a failed one, its time of failure stands in.
 
     Shapes: completed_ns, latency_us (n,), failed_ns (m,) each, int64, in no particular order.
     Units: wall-clock nanoseconds since the epoch; microseconds.
@@ -53,17 +53,17 @@ class Transactions:
 
     @property
     def count(self) -> int:
-        """How many completed."""
+        """The number of completed transactions."""
         return int(self.completed_ns.size)
 
     @property
     def failed_share(self) -> float:
-        """The share of those that failed."""
+        """The share of failed transactions."""
         return failed_share(self.count, self.failures)
 
     @property
     def failures(self) -> tuple[Failures, ...]:
-        """The others, by reason."""
+        """The failed transactions, by cause."""
         return added_up(
             Failures(sqlstate, at_ns.size, statement)
             for (sqlstate, statement), at_ns in self.failed_ns.items()
@@ -71,9 +71,9 @@ class Transactions:
 
 
 def parse_all(logs: Iterable[HostLog]) -> Transactions:
-    """Parse the logs of all hosts of an arm; all of it is by one clock then.
+    """Parse the logs of all load hosts of an arm, and convert them to one clock.
 
-    Raises: as ``parse`` does.
+    Raises: as ``parse``.
     """
     parsed = [_moved(parse(log.text), log.moves) for log in logs]
     return Transactions(
@@ -87,7 +87,7 @@ def parse_all(logs: Iterable[HostLog]) -> Transactions:
 
 
 def _moved(transactions: Transactions, moves: tuple[tuple[int, int], ...]) -> Transactions:
-    """Move every end as its turn is moved: the last one that began before it, or with it."""
+    """Shift every time by its turn's offset; its turn is the last one that began at or before it."""
     if not moves:
         return transactions
     begins_ns, added_ns = np.array(moves, dtype=np.int64).T
@@ -121,7 +121,7 @@ def parse(text: bytes) -> Transactions:
 
 
 def _columns(text: bytes) -> NDArray[np.int64] | None:
-    """Return the numbers by line and column; None if lines differ in form, or numbers are none of a log."""
+    """Return the numbers by line and column; None if lines differ in format or numbers are out of range."""
     if text.translate(None, delete=_ALLOWED) or _LONE_SIGN.search(text):
         return None
     lines, count = text.count(b"\n"), text.partition(b"\n")[0].count(b" ") + 1
@@ -131,7 +131,7 @@ def _columns(text: bytes) -> NDArray[np.int64] | None:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", DeprecationWarning)  # numpy's, of what it has left over
+            warnings.simplefilter("error", DeprecationWarning)  # numpy warns of text left over
             numbers = np.fromstring(text, dtype=np.int64, sep=" ")
     except (ValueError, DeprecationWarning):
         return None
@@ -146,13 +146,13 @@ def _columns(text: bytes) -> NDArray[np.int64] | None:
 def _unreadable(text: bytes) -> GeneratorFailedError:
     first, _, _ = text.partition(b"\n")
     return GeneratorFailedError(
-        "the generator's transaction log is not readable",
+        "the generator's transaction log is malformed",
         detail=f"first line: {first.decode(errors='replace')}",
     )
 
 
 def _without_failures(text: bytes) -> tuple[bytes, dict[tuple[str, str], NDArray[np.int64]]]:
-    """Take out the lines of failed transactions; return ``Transactions.failed_ns`` of them."""
+    """Return the text without failed transactions, and these as ``Transactions.failed_ns``."""
     if not _has_letters(text):
         return text, {}
     lines = text.split(b"\n")

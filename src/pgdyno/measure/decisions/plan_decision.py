@@ -1,41 +1,41 @@
-"""Decide whether a plan pays: the first state that applies, and a sentence. Pure.
+"""Decide whether a plan pays: the first state below that applies, and a sentence. Pure.
 
     slower somewhere       a workload is shown to have lost more than ``max_loss`` of its throughput
-    more fail              more transactions fail with the plan than is allowed (verdicts/failures.py)
+    more fail              more transactions fail with the plan than allowed (verdicts/failures.py)
     pays                   faster, nowhere slower, and every tail safe
     faster, tail worse     faster, nowhere slower, and a tail shown to be longer
     faster, tail unknown   faster, nowhere slower, and no tail shown to be longer
-    nothing to gain        no workload can have gained what makes the change worth while
-    undecided              none of these; more rounds would tell
+    nothing to gain        no workload can have gained enough to make the change worthwhile
+    undecided              none of these; more rounds would decide
 
     symbol  meaning                                                          unit
     T_w     throughput of workload w, plan / baseline                        1
     L_w     mean of the slowest 5 % of its latencies, plan / baseline        1
     Q_w     99th percentile of its latencies, plan / baseline                1
     A_w     L_w of stretches in which no other server has load, if w writes  1
-    g       gain that makes the change worth while                           1
+    g       gain that makes the change worthwhile                            1
 
 slower          the upper bound of some T_w, at 5 % over the number of workloads, is below 1 - max_loss
-faster          some T_w > 1 + g at a one-sided 2.5 %, by Holm over the workloads: one plan is asked about
+faster          some T_w > 1 + g at a one-sided 2.5 %, by Holm over the workloads: a single plan is tested
 nowhere slower  the lower one-sided 95 % bound of every T_w is at least 1 - max_loss
 safe            the upper one-sided 95 % bound of L_w is at most 1 + max_tail_loss, both as the mean of the
-                log-ratios of rounds and as the ratio of the means over all rounds, which sees the stall of a
+                log-ratios of rounds and as the ratio of the means over all rounds, which reveals a stall in a
                 single round; that of Q_w is at most 1 + max_p99_loss, and that of A_w at most
                 1 + max_stretch_loss
-longer          of the L_w, Q_w and A_w whose bound is too high, the lower bound of one, at 5 % over the
-                number of all of them, is above 1
+longer          some L_w, Q_w or A_w has a bound that is too high, and a lower bound, at 5 % over the number
+                of all of them, above 1
 
-Where an experiment may end early, the errors of all these but *longer* are shared: a fifth of each is spent
-on the look, the rest at the end. A_w has no new figures after the look, and is not.
+If an experiment may end early, all these errors except that of *longer* are split: a fifth is spent at the
+look, the rest at the end. The error of A_w is not split, because A_w has no new figures after the look.
 
-Where the plan stands beside the part of it to be applied, that part is decided first, and the whole plan can
-pay only if the part does: so they share one error without dividing it (a fixed sequence: Maurer, Hothorn,
+If the plan is measured together with the part of it to be applied, the part is decided first, and the whole
+plan can pay only if the part does. So both use one error undivided (fixed sequence: Maurer, Hothorn,
 Lehmacher 1995, Biometrie in der chemisch-pharmazeutischen Industrie 6, 3-18).
 
-A plan that makes some workload slower, or some tail longer, by more than the limits is called "pays" in at
-most 5 % of experiments: all bounds have to hold together, so that none is corrected for the others
-(intersection-union: Berger 1982, Technometrics 24, 295-300). Drift withholds nothing here: where it is
-evident the bounds are those of the worse half of the rounds.
+A plan that makes some workload slower, or some tail longer, by more than the limits gets "pays" in at most
+5 % of experiments. All bounds must hold together, so none is corrected for the others (intersection-union:
+Berger 1982, Technometrics 24, 295-300). Drift withholds nothing here: if it is evident, the bounds are those
+of the worse half of the rounds.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ from pgdyno.model.experiments.likeness import LEAST_LIKENESS
 from pgdyno.model.plans.terms import Terms, applied_of
 
 LOOK_ERROR = 0.2 * BOUND
-"""The error of a bound at a look before the end; what is left of ``BOUND`` is for the end."""
+"""The error of a bound at a look before the end; the rest of ``BOUND`` is spent at the end."""
 _FASTER = 0.025
-_NOTHING = 1.02  # a gain below 2 % is no reason to change a server, however it is brought about
-_LONGEST = 30.0  # times as many rounds as were run: beyond that, more time is no advice
+_NOTHING = 1.02  # a gain below 2 % does not justify any change to a server
+_LONGEST = 30.0  # times the rounds so far: longer runs are not advised
 
 
 class PlanState(StrEnum):
@@ -78,7 +78,7 @@ class PlanState(StrEnum):
 class PlanDecision:
     """The state of a plan, a sentence for the decision maker, and supporting figures.
 
-    ``rounds_to_decide`` is about how many rounds more would tell; None: it is decided, or no number would.
+    ``rounds_to_decide`` is about how many more rounds would decide; None: decided, or no number would.
     """
 
     state: PlanState
@@ -96,7 +96,7 @@ class PlanDecision:
 def decide_plan(experiment: Experiment, variant: str, terms: Terms) -> PlanDecision:
     """Return the decision on a variant compared with its baseline."""
     if why := doubts(experiment, experiment.baseline, variant):
-        sentence = "The plan was not measured fairly: its server was not as durable as the other one."
+        sentence = "The plan was not measured fairly: its server was not as durable as the baseline's."
         return PlanDecision(PlanState.UNDECIDED, sentence, why)
     outcomes = outcomes_of(experiment, variant, final_error(terms))
     decision = _with_failures(experiment, variant, decide(outcomes, terms))
@@ -105,13 +105,13 @@ def decide_plan(experiment: Experiment, variant: str, terms: Terms) -> PlanDecis
         part = decide_plan(experiment, applied, terms)
         if not part.pays:
             rest = f"the plan {applied.replace('-', ' ', 1)}"
-            sentence = f"It is not decided whether the plan pays: {rest} is not shown to."
+            sentence = f"Undecided whether the plan pays: {rest} is not shown to pay."
             decision = PlanDecision(PlanState.UNDECIDED, sentence, decision.reasons, decision.outcomes)
     return replace(decision, sentence=f"{decision.sentence}{_unlike(experiment)}")
 
 
 def _with_failures(experiment: Experiment, variant: str, decision: PlanDecision) -> PlanDecision:
-    """Return the decision as failed transactions leave it: neither side may owe its rate to them."""
+    """Return the decision with failed transactions considered: neither side's rate may be due to them."""
     is_slower, baseline = decision.state is PlanState.SLOWER, experiment.baseline
     pair = (baseline, variant) if is_slower else (variant, baseline)
     reasons = [why for one in experiment.workloads if (why := failures.doubts(experiment.blocks, one, *pair))]
@@ -119,35 +119,33 @@ def _with_failures(experiment: Experiment, variant: str, decision: PlanDecision)
         return decision
     state = PlanState.UNDECIDED
     if is_slower:
-        sentence = "It is not decided whether the plan pays: too many transactions failed without it."
+        sentence = "Undecided whether the plan pays: too many transactions failed without it."
     elif any(failures.is_shown(experiment.blocks, one, *pair) for one in experiment.workloads):
         state, sentence = PlanState.FAILING, "The plan does not pay: more transactions fail with it."
     elif decision.state in _REJECTED:
         return decision
     else:
-        sentence = (
-            "It is not decided whether the plan pays: too many transactions fail, or may fail, with it."
-        )
+        sentence = "Undecided whether the plan pays: too many transactions fail, or may fail, with it."
     return PlanDecision(state, sentence, tuple(reasons), decision.outcomes)
 
 
 def _unlike(experiment: Experiment) -> str:
-    """Return a sentence on captured workloads whose replay was unlike them; nothing if all are alike."""
+    """Return a sentence on replays that differ from their captured workloads; empty if none does."""
     found = {name: one.least for name, one in experiment.likenesses.items() if one.least < LEAST_LIKENESS}
     if not found:
         return ""
-    said = ", ".join(f"{least:.2f} of {name}" for name, least in found.items())
-    return f" This is on something like your workload (likeness {said})."
+    listed = ", ".join(f"{least:.2f} of {name}" for name, least in found.items())
+    return f" The replay only resembles your workload (likeness {listed})."
 
 
 def minutes_to_decide(experiment: Experiment, decision: PlanDecision) -> float | None:
-    """Return about how much longer it would take to decide; None if it is decided, or no time would."""
+    """Return the minutes that deciding would still take; None if decided, or no time would be enough."""
     more = decision.rounds_to_decide
     return None if more is None else more * round_s(experiment) / 60
 
 
 def decide(outcomes: Sequence[Outcome], terms: Terms) -> PlanDecision:
-    """Return the state, with how many more rounds would decide where it is open."""
+    """Return the decision, with the number of further rounds needed if it is open."""
     state = state_of(outcomes, terms)
     more = _rounds_to_decide(outcomes, terms) if state in _OPEN else None
     return PlanDecision(
@@ -160,9 +158,9 @@ def decide(outcomes: Sequence[Outcome], terms: Terms) -> PlanDecision:
 
 
 def state_of(outcomes: Sequence[Outcome], terms: Terms, *, error: float | None = None) -> PlanState:
-    """Return the first state of the table above that the bounds show.
+    """Return the first state of the module's table that the bounds show.
 
-    ``error`` is that of the bounds; None: what is left for the end.
+    ``error`` is the error of each bound; None: the one left for the end.
     """
     error = final_error(terms) if error is None else error
     throughput = [one.throughput for one in outcomes if one.throughput is not None]
@@ -192,7 +190,7 @@ def faster_on(outcomes: Sequence[Outcome], terms: Terms, error: float = BOUND) -
 
 
 def is_futile(outcomes: Sequence[Outcome], terms: Terms) -> bool:
-    """Whether measuring on is of no use: the plan costs, or there is nothing to gain."""
+    """Whether more measuring is futile: the plan costs throughput, or has nothing to gain."""
     return state_of(outcomes, terms, error=LOOK_ERROR) in FUTILE
 
 
@@ -226,7 +224,7 @@ def _state_of_tails(outcomes: Sequence[Outcome], terms: Terms, error: float) -> 
 
 
 def _rounds_to_decide(outcomes: Sequence[Outcome], terms: Terms) -> int | None:
-    """Return how many more rounds would decide if the estimates were the truth."""
+    """Return how many more rounds would decide if the estimates were exact; None if too many."""
     known = [each for one in outcomes for each in (one.throughput, one.tail, one.p99) if each is not None]
     if not known or any(one.throughput is None for one in outcomes):
         return None
@@ -255,15 +253,13 @@ def _sentence(state: PlanState, outcomes: Sequence[Outcome], terms: Terms) -> st
         PlanState.PAYS: f"The plan pays: {gains}; {_guarded(outcomes, terms)}.",
         PlanState.TAIL_WORSE: f"The plan is faster, but its slowest transactions take longer: {gains}.",
         PlanState.TAIL_UNKNOWN: f"The plan is faster: {gains}. Its slowest transactions may take longer.",
-        PlanState.NOTHING: (
-            f"There is nothing to gain: no workload can have gained {numbers.share(worthwhile, 0)}."
-        ),
-        PlanState.UNDECIDED: f"It is not decided whether the plan pays: {gains}.",
+        PlanState.NOTHING: f"Nothing to gain: no workload can have gained {numbers.share(worthwhile, 0)}.",
+        PlanState.UNDECIDED: f"Undecided whether the plan pays: {gains}.",
     }[state]
 
 
 def _guarded(outcomes: Sequence[Outcome], terms: Terms) -> str:
-    """Name the limits that no latency can have passed."""
+    """Return the limits that no latency can have exceeded, in words."""
     longer = numbers.share(terms.max_tail_loss, 0)
     mean = f"on no workload can the mean of the slowest 5{numbers.SPACE}% of transactions be {longer} longer"
     if alone := [one.workload for one in outcomes if one.has_stretches]:
@@ -299,13 +295,13 @@ def _reason(outcome: Outcome) -> str:
 
 
 def _unseen(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Say how rare a stall may be that these rounds may have missed: the rule of three, at 95 %."""
+    """Yield how rare a stall must be to be missed by these rounds: the rule of three, at 95 %."""
     rounds = min((one.stalls.rounds for one in outcomes if one.stalls), default=0)
     if rounds:
-        yield f"a stall that comes in fewer than 3 of {rounds} rounds may have been missed"
+        yield f"a stall in fewer than 3 of {rounds} rounds may have been missed"
 
 
 def _percent(found: Estimate) -> str:
-    """Return an effect with its interval at 95 %: both of its ends at 2.5 %."""
+    """Return an effect with its 95 % interval: each end at 2.5 %."""
     low, high = found.lower(_FASTER), found.upper(_FASTER)
     return f"{numbers.change(found.ratio, 1)} ({numbers.change(low, 1)} … {numbers.change(high, 1)})"

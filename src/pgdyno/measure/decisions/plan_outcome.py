@@ -1,4 +1,4 @@
-"""Outcomes of a plan: its throughput and its tail of latency by workload, with their bounds. Pure."""
+"""Outcomes of a plan: throughput and tail latency by workload, with bounds. Pure."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT, drif
 from pgdyno.stats.sample import FloatArray, Sample
 
 TAILS = (TAIL_MEAN, P99)
-"""Which metric is the tail: the first that the experiment has."""
+"""Candidates for the tail metric: the first one that the experiment has."""
 BOUND = 0.05
 """The error rate of a bound, one-sided."""
-_SAMPLES = 2000  # the error of a bound at 5 % is then 0.5 % of experiments
+_SAMPLES = 2000  # a bound's error rate of 5 % then has a standard error of 0.5 %
 _HALVES_FROM_ROUNDS = 2 * MINIMUM_ROUNDS_FOR_VERDICT
 _REGRESSION, _INCONCLUSIVE = 5, 6
 
@@ -42,19 +42,19 @@ class Estimate:
 
     @property
     def ratio(self) -> float:
-        """The ratio itself."""
+        """The estimated ratio."""
         return math.exp(self.mean)
 
     def lower(self, error: float = BOUND) -> float:
-        """Return the ratio that the true one is below with probability ``error``."""
+        """Return the lower bound: the true ratio is below it with probability ``error``."""
         return math.exp(self.mean - self._width(error))
 
     def upper(self, error: float = BOUND) -> float:
-        """Return the ratio that the true one is above with probability ``error``."""
+        """Return the upper bound: the true ratio is above it with probability ``error``."""
         return math.exp(self.mean + self._width(error))
 
     def p_at_most(self, ratio: float) -> float:
-        """Return the p-value against a true ratio of ``ratio`` or less."""
+        """Return the p-value of the null hypothesis that the true ratio is ``ratio`` or less."""
         return float(special.stdtr(self.df, -(self.mean - math.log(ratio)) / self.standard_error))
 
     def after(self, rounds: int) -> Estimate:
@@ -68,11 +68,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Stalls:
-    """The tail over all rounds together: its mean with the plan over its mean without it, both arithmetic.
+    """The tail over all rounds together: arithmetic mean with the plan / arithmetic mean without it.
 
-    One round in thirty with a tail ten times as long makes this 1.3, and the mean of the log-ratios of rounds
-    1.08. ``upper`` is the ratio that the true one is above with the probability asked for, by a bootstrap
-    over rounds.
+    If one round in thirty has a tail ten times as long, this ratio is 1.3; the mean of the rounds' log-ratios
+    gives 1.08. ``upper`` is an upper bound at the requested error rate, by a bootstrap over rounds.
     """
 
     ratio: float
@@ -89,8 +88,8 @@ class Stalls:
 class Outcome:
     """An experiment's estimates of a plan on one workload; None: no estimate yet.
 
-    ``p99`` is None where it was not measured, or is the tail itself. ``stalls`` is of the tail as well.
-    ``alone`` is the tail of stretches in which no other server ran, if ``has_stretches``.
+    ``p99`` is None if it was not measured, or is itself the tail metric. ``stalls`` also describes the tail.
+    ``alone`` is the tail in stretches with load on no other server, if ``has_stretches``.
     """
 
     workload: str
@@ -103,7 +102,7 @@ class Outcome:
 
 
 def outcomes_of(experiment: Experiment, variant: str, error: float = BOUND) -> tuple[Outcome, ...]:
-    """Return the estimates for every workload of an experiment; ``error`` is that of the stalls' bound."""
+    """Return the estimates for every workload; ``error`` is the error of the bound of ``stalls``."""
     measured = {name for block in experiment.blocks for arm in block.arms for name in arm.values}
     tail = next((name for name in TAILS if name in measured), TAILS[-1])
     count = 3 * len(experiment.workloads)
@@ -130,13 +129,13 @@ def outcomes_of(experiment: Experiment, variant: str, error: float = BOUND) -> t
 
 
 def _alone(experiment: Experiment, workload: str, variant: str) -> Estimate | None:
-    """Return the estimate of the tail while each server ran alone: one figure of each of a few rounds."""
+    """Return the estimate of the tail with load on one server alone: one figure per round, few rounds."""
     by_round = log_ratios(experiment.blocks, workload, TAIL_MEAN_ALONE, variant, experiment.baseline)
     return estimate_alone([one for of_round in by_round.values() for one in of_round])
 
 
 def estimate_alone(figures: Sequence[float]) -> Estimate | None:
-    """Return the estimate of a few log-ratios, one of each round; None: fewer than two have no spread."""
+    """Return the estimate from one log-ratio per round; None for fewer than two, which have no spread."""
     if len(figures) < 2:
         return None
     error = max(float(np.std(figures, ddof=1)) / math.sqrt(len(figures)), nested.RESOLUTION)
@@ -146,7 +145,7 @@ def estimate_alone(figures: Sequence[float]) -> Estimate | None:
 def _tails_by_round(
     experiment: Experiment, workload: str, tail: str, variant: str
 ) -> tuple[list[float], list[float]]:
-    """Return the mean tail of each round with the plan and without it, of blocks in which both have one."""
+    """Return each round's mean tail with and without the plan, over the blocks where both have one."""
     by_round: dict[int, list[tuple[float, float]]] = {}
     for block in experiment.blocks:
         if block.workload == workload and not block.void_for(variant, experiment.baseline):
@@ -161,7 +160,7 @@ def _tails_by_round(
 def stalls(with_plan: Sequence[float], without: Sequence[float], error: float = BOUND) -> Stalls | None:
     """Return the ratio of two tails over all rounds; None: too few rounds for a bound.
 
-    Shapes: both (rounds,), in one unit. Rounds are drawn together, so that what slows both down cancels.
+    Shapes: both (rounds,), in the same unit. The bootstrap draws rounds in pairs, so common slowdowns cancel.
     """
     rounds = len(with_plan)
     if rounds < MINIMUM_ROUNDS_FOR_VERDICT:
@@ -173,17 +172,17 @@ def stalls(with_plan: Sequence[float], without: Sequence[float], error: float = 
 
 @cache
 def _drawn(rounds: int) -> FloatArray:
-    """Return how often each round was drawn, of as many with replacement. Shapes: (samples, rounds)."""
-    random = np.random.default_rng(rounds)  # always the same: a report gives the same answer again
+    """Return how often each round was drawn, with replacement. Shapes: (samples, rounds)."""
+    random = np.random.default_rng(rounds)  # fixed seed: a report always gives the same answer
     return random.multinomial(rounds, np.full(rounds, 1 / rounds), size=_SAMPLES).astype(float)
 
 
 def estimate(
     rounds: Sequence[Sequence[float]], *, drift_level: float = DRIFT_LEVEL, is_gain: bool = True
 ) -> Estimate | None:
-    """Return the estimate of log-ratios by round; of the worse half where they drift evidently.
+    """Return the estimate from log-ratios by round; from the worse half if drift is evident.
 
-    Shapes: rounds[round][block]. ``is_gain``: whether more is better. None: too few rounds for any bound.
+    Shapes: rounds[round][block]. ``is_gain``: whether higher is better. None: too few rounds for any bound.
     """
     sample = Sample.of(rounds)
     if sample.rounds < MINIMUM_ROUNDS_FOR_VERDICT or nested.missing(sample):
@@ -205,8 +204,8 @@ def _estimate(sample: Sample) -> Estimate:
 def gate_code(experiment: Experiment) -> int:
     """Return 5 if throughput regressed anywhere, else 6 if anything is inconclusive, else 0.
 
-    A variant that misses a background rate which the baseline keeps has regressed, and so has one of whose
-    transactions more fail.
+    A variant has also regressed if it misses a background rate that the baseline keeps, or if more of its
+    transactions fail.
     """
     throughput = [v for v in experiment.verdicts if v.metric == THROUGHPUT]
     decisions = [verdict.decision for verdict in throughput]

@@ -1,7 +1,7 @@
-"""How many rounds an experiment runs: as many as its design says, or as a budget holds. Pure.
+"""The number of rounds of an experiment: the design's, or as many as fit into a budget. Pure.
 
-The number follows from how long rounds take and how many are void, never from what was measured: a budget
-makes no error more likely.
+The number depends on the rounds' duration and on how many are void, never on results: a budget makes no error
+more likely.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ from pgdyno.model.experiments.study import Study
 
 @dataclass(frozen=True)
 class RoundPlan:
-    """Rounds done and planned; ``after`` returns the plan when one more is done.
+    """Rounds done and planned; ``after`` returns the plan after one more round.
 
-    ``first`` is the number of rounds before a resumption. ``repeats`` come on top of ``planned`` in place of
-    rounds that do not count. ``stretches_s`` is how much longer the first rounds are than others, if all of
-    their stretches count. ``look`` is how many rounds were done when the fewest that a verdict takes had
-    counted; 0 before.
+    ``first`` is the number of rounds done before a resumption. ``repeats`` are extra rounds in place of those
+    that do not count. ``stretches_s`` is the extra duration of each of the first rounds, provided that all
+    their stretches count. ``look`` is the number of rounds done when enough counted for a verdict; 0 before.
     """
 
     study: Study
@@ -50,7 +49,7 @@ class RoundPlan:
 
     @property
     def total(self) -> int:
-        """All rounds, those that are done among them."""
+        """All rounds, including those done."""
         return self.planned + self.repeats
 
     @property
@@ -60,16 +59,16 @@ class RoundPlan:
 
     @property
     def is_look(self) -> bool:
-        """Whether just now, for the first time, as many rounds count as a verdict takes."""
+        """Whether the last round is the first after which enough rounds count for a verdict."""
         return 0 < self.look == self.done
 
     def after(self, round_s: float, elapsed_s: float, blocks: Sequence[Block]) -> RoundPlan:
-        """Return the plan after a round that took ``round_s``, when ``elapsed_s`` have passed in all."""
+        """Return the plan after a round that took ``round_s``, at ``elapsed_s`` since the start."""
         plain_s = self._plain_s(round_s, self.done)
         plan = replace(self, done=self.done + 1, longest_s=max(self.longest_s, plain_s))
         if self.budget_s is not None:
             plan = _within(plan, self.budget_s - elapsed_s - plan.stretches_ahead_s, plain_s)
-        if not self.study.is_adaptive:  # which looks at what counts before each round
+        if not self.study.is_adaptive:  # adaptive studies consider what counts before each round
             plan = _repeating(plan, blocks)
         if self.budget_s is not None and not self.study.is_adaptive:
             plan = _extended(plan, self.budget_s - elapsed_s)
@@ -78,20 +77,20 @@ class RoundPlan:
         return plan
 
     def left_s(self, round_s: float) -> float:
-        """Return about how long the rounds take that are left, after one that took ``round_s``."""
+        """Return the estimated duration of the rounds left, after one that took ``round_s``."""
         return self.left * self._plain_s(round_s, self.done - 1) + self.stretches_ahead_s
 
     def _plain_s(self, round_s: float, round_index: int) -> float:
-        """Return how long a round took without its stretches."""
+        """Return the duration of a round without its stretches."""
         return max(0.0, round_s - (self.stretches_s if round_index < STRETCH_ROUNDS else 0.0))
 
     @property
     def stretches_ahead_s(self) -> float:
-        """How long the stretches take that are to come."""
+        """The duration of the stretches left."""
         return self.stretches_s * min(self.left, max(0, STRETCH_ROUNDS - self.done))
 
     def after_loss(self, blocks: Sequence[Block]) -> RoundPlan:
-        """Return the plan after a round that a load host was lost in: its length says nothing of others'."""
+        """Return the plan after a round that lost a load host; its duration predicts nothing."""
         is_first = self.done == self.first
         plan = replace(self, first=self.first + 1 if is_first else self.first, done=self.done + 1)
         return _repeating(plan, blocks)
@@ -100,7 +99,7 @@ class RoundPlan:
 def _within(plan: RoundPlan, remaining_s: float, round_s: float) -> RoundPlan:
     """Fill the budget with rounds: once, after the first one.
 
-    Of an adaptive study after each: its rounds become shorter, as fewer cells are in question.
+    For an adaptive study, after each round: its rounds become shorter as fewer cells are in question.
     """
     is_first = plan.done == plan.first + 1
     if not (is_first or plan.study.is_adaptive):
@@ -111,19 +110,19 @@ def _within(plan: RoundPlan, remaining_s: float, round_s: float) -> RoundPlan:
 
 
 def _repeating(plan: RoundPlan, blocks: Sequence[Block]) -> RoundPlan:
-    """Repeat rounds that are lost; a budget repeats only as many as a verdict lacks."""
+    """Repeat void rounds; under a budget, only as many as a verdict still needs."""
     wanted = plan.planned if plan.budget_s is None else minimum_rounds(plan.study.design)
     lost = rounds_to_repeat(blocks, plan.study.workloads, plan.done, wanted)
     return replace(plan, repeats=max(0, lost - (plan.planned - wanted)))
 
 
 def _counted(plan: RoundPlan, blocks: Sequence[Block]) -> int:
-    """Return how many rounds count for the workload with the fewest."""
+    """Return the number of rounds that count for the workload with the fewest."""
     return plan.done - rounds_to_repeat(blocks, plan.study.workloads, plan.done, plan.done)
 
 
 def _extended(plan: RoundPlan, remaining_s: float) -> RoundPlan:
-    """Add the rounds that still fit at the end: they may have become shorter than the first was."""
+    """Add rounds that still fit at the end: later rounds may be shorter than the first."""
     if plan.left:
         return plan
     return replace(

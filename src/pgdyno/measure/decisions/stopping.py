@@ -1,4 +1,4 @@
-"""When an experiment ends."""
+"""Rules for the end of an experiment, and for the number of its rounds."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Verdict
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_LOOKING, MINIMUM_ROUNDS_FOR_VERDICT
 
-_JUDGED_FROM_BLOCKS = 8  # below that, a share of void blocks says little
-_FIGURES = re.compile(r"[\d.]+")  # of a reason: what is left tells which rule it was
-_JUDGED_FROM_ROUNDS = 3  # blocks of one round are close in time: a disturbance that ends takes all of them
+_JUDGED_FROM_BLOCKS = 8  # a share of fewer blocks is not meaningful
+_FIGURES = re.compile(r"[\d.]+")  # figures in a reason; the rest identifies the rule
+_JUDGED_FROM_ROUNDS = 3  # blocks of one round are close in time: one short disturbance can void all of them
 
 Look: TypeAlias = Callable[[Experiment], bool]
-"""Whether what was measured so far is enough. Its answer knows that it is asked once, before the end."""
+"""Whether the results so far are enough; its error rates allow for a single call before the end."""
 
 
 def minimum_rounds(design: Design) -> int:
-    """Return the fewest rounds that this design can give a verdict with."""
+    """Return the fewest rounds with which this design can give a verdict."""
     return MINIMUM_ROUNDS_FOR_VERDICT if design.stopping is Stopping.FIXED else MINIMUM_ROUNDS_FOR_LOOKING
 
 
 def rounds_within(remaining_s: float, round_s: float, minimum: int) -> int:
-    """Return how many rounds to run in all: the first took ``round_s``, after it ``remaining_s`` are left.
+    """Return the total number of rounds, given that the first took ``round_s`` and ``remaining_s`` are left.
 
-    Never fewer than a verdict needs: a budget that is too small is exceeded rather than wasted.
+    At least ``minimum``, the rounds that a verdict needs: a budget that is too small is exceeded, not wasted.
     """
     return max(minimum, 1 + int(remaining_s / round_s))
 
 
 def round_s(earlier: Experiment) -> float:
-    """Return how long a round of all workloads took, by the time between the first and the last."""
+    """Return the mean duration of a round of all workloads, from the starts of the first and the last."""
     starts = {block.round: block.started_ns for block in reversed(earlier.blocks)}
     first, last = min(starts), max(starts)
     return (starts[last] - starts[first]) / 1e9 / max(1, last - first)
 
 
 def as_even(rounds: int, minimum: int, design: Design) -> int:
-    """Return an even number of rounds in turns: of two servers each then has each seat equally often.
+    """Return an even number of rounds for a duet: each of two servers then has each seat equally often.
 
-    Of k servers each seat comes round every k rounds. One seat too many is worth at most 0.8 % (measured:
-    which server starts last) divided by the rounds, less than k - 1 rounds that are left out would cost.
+    With k servers, seats repeat every k rounds. The bias from an incomplete cycle is at most 0.8 % (measured:
+    which server starts last) divided by the rounds. Leaving out k - 1 rounds would cost more.
     """
     return rounds - rounds % 2 if design.kind is DesignKind.DUET and rounds > minimum else rounds
 
 
 def rounds_extended(planned: int, remaining_s: float, round_s: float, design: Design) -> int:
-    """Return how many rounds to run in all when those are done that were planned after the first one.
+    """Return the total number of rounds once those planned after the first one are done.
 
-    ``round_s`` is the longest so far: one without huge pages ends at once, and says nothing of the next. What
-    was measured is not looked at, so that no error is more likely.
+    ``round_s`` is the longest round so far: a round without huge pages ends at once and predicts nothing. The
+    results are not considered, so no error is more likely.
     """
     return as_even(planned + max(0, int(remaining_s / round_s)), planned, design)
 
 
 def rounds_to_repeat(blocks: Sequence[Block], workloads: Sequence[str], done: int, wanted: int) -> int:
-    """Return how many more rounds the worst workload needs to have ``wanted`` that count.
+    """Return how many more rounds the worst workload needs for ``wanted`` rounds that count.
 
-    A round counts for a workload if any of its blocks does, with all arms. At most ``wanted`` rounds are
-    repeated: a workload that is always void would never end.
+    A round counts for a workload if any of its blocks counts with all arms. At most ``wanted`` rounds are
+    repeated; otherwise a workload that is always void would never end.
     """
     counted = {(block.round, block.workload) for block in blocks if not block.void_reasons}
     lost = [done - sum((round_, workload) in counted for round_ in range(done)) for workload in workloads]
@@ -72,7 +72,7 @@ def rounds_to_repeat(blocks: Sequence[Block], workloads: Sequence[str], done: in
 
 
 def void_share(blocks: Sequence[Block]) -> float:
-    """Return the share of blocks that do not count; of one in which only some arms do not, their share."""
+    """Return the share of void blocks; a block with some void arms counts by their share."""
     return sum(_void_part(block) for block in blocks) / max(1, len(blocks))
 
 
@@ -81,7 +81,7 @@ def _void_part(block: Block) -> float:
 
 
 def typical_void_reason(blocks: Sequence[Block]) -> str | None:
-    """Return one reason of the kind that made most blocks or trials void; None if none is."""
+    """Return one void reason of the most frequent kind; None if no block or trial is void."""
     reasons = [reason for block in blocks for reason in block.void_reasons]
     kinds = Counter(map(_kind, reasons))
     return max(reasons, key=lambda reason: kinds[_kind(reason)], default=None)
@@ -92,12 +92,12 @@ def _kind(reason: str) -> str:
 
 
 def counts_nothing(blocks: Sequence[Block]) -> bool:
-    """Return whether all blocks are void, over enough rounds to make more futile."""
+    """Return whether all blocks are void, after enough rounds that more are futile."""
     return _is_judged(blocks) and all(block.void for block in blocks)
 
 
 def is_too_noisy(blocks: Sequence[Block], design: Design) -> bool:
-    """Return whether enough blocks are void for the report to begin with it."""
+    """Return whether enough blocks are void for the report to begin with a warning."""
     return _is_judged(blocks) and void_share(blocks) > design.thresholds.void_block_share
 
 
@@ -118,8 +118,8 @@ def _is_known_to_fail(verdict: Verdict, blocks: Sequence[Block]) -> bool:
 def is_finished(verdicts: Sequence[Verdict], design: Design, blocks: Sequence[Block] = ()) -> bool:
     """Return whether the goal is reached, for stopping rules that look at the data.
 
-    Only throughput decides: it is the primary metric of every workload. An arm that missed its background
-    rate, or failed too often, is not waited for: no further pass makes it comparable.
+    Only throughput decides: it is the primary metric of every workload. The rule ignores arms that missed
+    their background rate or failed too often: more rounds do not make them comparable.
     """
     primary = [verdict for verdict in verdicts if verdict.metric == THROUGHPUT]
     if not primary or design.stopping is Stopping.FIXED:

@@ -1,11 +1,11 @@
-"""Estimate an experiment's duration before any part of it has started. Pure.
+"""Estimate an experiment's duration before it starts. Pure.
 
     round        = arms x (start + warm-up x workloads) + blocks x turns x slice, a little longer
-    stretches    = two arms x workloads that write x stretch, in a few of the rounds
-    preparation  = looking at the server and the machine + loading what is not loaded yet
+    stretches    = two arms x write workloads x stretch, in a few of the rounds
+    preparation  = inspecting the server and the machine + loading data that are not loaded yet
 
-Warm-ups, blocks and turns are the design's own. The rest are guesses, good enough to tell five rounds from
-two: the duration of the first round replaces them once it is measured.
+Warm-ups, blocks and turns come from the design. The rest are guesses, good enough to distinguish five rounds
+from two. The measured duration of the first round replaces them.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from pgdyno.model.experiments.experiment import STRETCH_ROUNDS, Design, DesignKi
 from pgdyno.model.experiments.workload import DataSet, Workload
 
 _START_S = 2.0  # a guess: to copy, start, stop and checkpoint a server; measured: 1.3 … 2 s
-_TURNS_LAST = 1.05  # a guess: the ends of turns, and what is read between blocks; measured: 1.01 … 1.05
-_LOOKING_S = 20.0  # a guess: a server is started and looked at, wake-ups are measured
+_TURNS_LAST = 1.05  # a guess: drains, and readings between blocks; measured: 1.01 … 1.05
+_LOOKING_S = 20.0  # a guess: a server is started and inspected, wake-ups are measured
 _LOADING_BYTES_PER_S = 15e6  # a guess; measured: 615 MB within a minute
 
 
 @dataclass(frozen=True)
 class TimeNeeded:
-    """How long an experiment takes before its first round, and for each round, in seconds: guesses."""
+    """The estimated duration of an experiment's preparation and of each round, in seconds."""
 
     design: Design
     preparation_s: float
     round_s: float
-    stretches_s: float  # by which the first rounds together are longer
+    stretches_s: float  # extra duration of the first rounds together
 
     @property
     def least_s(self) -> float:
-        """How long it takes to the first verdict."""
+        """The time to the first verdict, in seconds."""
         return self.preparation_s + self.measuring_s
 
     @property
     def measuring_s(self) -> float:
-        """How long the rounds of the first verdict take."""
+        """The duration of the rounds that the first verdict needs, in seconds."""
         return self.least_rounds * self.round_s + self.stretches_s
 
     @property
     def least_rounds(self) -> int:
-        """The fewest rounds that a verdict can be given with."""
+        """The fewest rounds that a verdict needs."""
         return minimum_rounds(self.design)
 
     def rounds_within(self, budget_s: float) -> int:
@@ -63,7 +63,7 @@ def time_needed(
 ) -> TimeNeeded:
     """Return the estimated duration with ``arms`` arms.
 
-    ``switch_s`` is the time that each trial takes in addition to its own.
+    ``switch_s`` is the overhead of each trial.
     """
     servers = len({workload.data_set.key for workload in workloads})
     round_s = arms * (servers * _START_S + len(workloads) * design.warmup_s)
@@ -74,7 +74,7 @@ def time_needed(
 
 
 def _block_s(workload: Workload, design: Design, arms: int) -> float:
-    """Return how long a block of all arms takes; in whole trials, each arm's own."""
+    """Return the duration of a block over all arms; with alternating trials, of one trial per arm."""
     if design.kind is DesignKind.ALTERNATING:
         return arms * design.block_s
     own = design if workload.is_read_only else design.with_writing().for_writing()

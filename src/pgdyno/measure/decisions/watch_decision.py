@@ -1,14 +1,12 @@
-"""Test whether a plan slows down a server's own traffic. Pure.
+"""Test, after every pair of periods, whether a plan slows down a server's production traffic. Pure.
 
-The test is repeated after every pair of periods.
+A pair is a period with the plan and one without it. Its figure is the logarithm of the ratio of their mean
+times per transaction. A fixed-sample test, repeated after every pair, would eventually find harm where there
+is none. This test is therefore anytime-valid (``stats/anytime.py``): a harmless plan is called harmful in at
+most 5 % of all watches, however long. It assumes that pair figures are independent and normal.
 
-A pair is a period with the plan and one without it; its figure is ln of the ratio of both mean times per
-transaction. Whoever looks after every pair would at last see harm where there is none: the test is the
-anytime-valid one of ``stats/anytime.py``, so that a plan that makes nothing slower is called harmful in at
-most 5 % of all watches, however long they are. It takes pair figures as independent and normal.
-
-The mean sees a longer tail by what that adds to the whole time: where the slowest 5 % of transactions take
-half of it, a tail that is 10 % longer adds 5 %.
+A longer tail changes the mean in proportion to its share of the total time: if the slowest 5 % of
+transactions take half of the time, a 10 % longer tail adds 5 %.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from pgdyno.stats.sample import FloatArray, Sample
 
 FALSE_ALARMS = 0.05
 LEAST_TRANSACTIONS = 20
-"""Of a period that counts. Arbitrary: the mean of fewer says little."""
+"""The minimum for a period to count. Arbitrary: the mean of fewer is unreliable."""
 
 
 class WatchState(StrEnum):
@@ -40,8 +38,8 @@ class WatchState(StrEnum):
 class Watched:
     """The result of a watch, and whether the plan is in force now.
 
-    ``pairs`` are those that counted, of ``pairs_planned``; ``ratio`` is the mean time per transaction with
-    the plan over that without it, None if no pair counted. ``reason`` is why it ended early.
+    ``pairs`` is the number that counted, of ``pairs_planned``. ``ratio`` is the mean time per transaction
+    with the plan divided by that without it; None if no pair counted. ``reason`` is why it ended early.
     """
 
     state: WatchState
@@ -53,7 +51,7 @@ class Watched:
 
     @property
     def is_alarm(self) -> bool:
-        """Whether the plan is in force but not proven harmless: the user has to decide."""
+        """Whether the plan is in force but not shown to be harmless, so the user has to decide."""
         return self.is_applied and self.state is not WatchState.NO_HARM
 
 
@@ -71,7 +69,7 @@ def has_traffic(period: Traffic) -> bool:
 
 
 def harm_p_value(pairs: Sample) -> FloatArray:
-    """Return an anytime-valid p-value against the plan making nothing slower. Shapes: (…)."""
+    """Return an anytime-valid p-value of the null hypothesis that the plan is no slower. Shapes: (…)."""
     return anytime.one_sided_p(nested.estimate(pairs), null=0.0)
 
 
@@ -82,9 +80,9 @@ def is_harm(ratios: Sequence[float]) -> bool:
 
 
 def watched(ratios: Sequence[float], planned: int, *, is_applied: bool, reason: str | None = None) -> Watched:
-    """Return the result of the pairs that counted.
+    """Return the result of a watch, from the pairs that counted.
 
-    ``reason`` is the cause of the end of the watch, if other than the pairs.
+    ``reason`` is why the watch ended early; None if it did not.
     """
     ratio = math.exp(math.fsum(ratios) / len(ratios)) if ratios else None
     return Watched(_state(ratios, planned, reason), len(ratios), planned, ratio, is_applied, reason)
@@ -99,5 +97,5 @@ def _state(ratios: Sequence[float], planned: int, reason: str | None) -> WatchSt
 
 
 def is_enough(counted: int, planned: int) -> bool:
-    """Return whether enough pairs counted to judge a plan: half of those planned."""
+    """Return whether enough pairs counted to judge a plan: at least half of those planned."""
     return 2 * counted >= planned and counted >= nested.MINIMUM_BLOCKS

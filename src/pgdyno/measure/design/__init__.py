@@ -1,1 +1,1 @@
-"""How an experiment is laid out in time and on CPUs. Pure."""
+"""The layout of an experiment in time and on CPUs. Pure."""

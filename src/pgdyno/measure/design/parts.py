@@ -1,6 +1,6 @@
-"""Parts of a configuration, and the servers that show the worth of each. Pure.
+"""Parts of a configuration, and the variants that show the worth of each. Pure.
 
-For every part: the baseline with it alone, and the whole without it (measure/verdicts/part_worths.py).
+For every part: the baseline with only this part, and the whole without it (measure/verdicts/part_worths.py).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pgdyno.model.tuning.space import BUILD
 from pgdyno.model.variants.variant import Variant
 
 MOST_PARTS = 7
-"""Arbitrary: 16 or 17 servers take turns then. More would share an hour between too many."""
+"""Arbitrary: then 16 or 17 servers take turns. With more, an hour is too short for each."""
 
 OTHERS = "others"
-"""The name of the part that holds what has no part of its own."""
+"""The name of the part for changes without a separate part."""
 
 
 class Attribute(StrEnum):
-    """The kinds of parts that a plan is taken apart into."""
+    """The kinds of parts that a plan can be split into."""
 
     LAYERS = "layers"
     LEVERS = "levers"
@@ -30,16 +30,16 @@ class Attribute(StrEnum):
 
 @dataclass(frozen=True)
 class PlanPart:
-    """Changes that are made or left out together; ``keys`` are a variant's, or ``BUILD``."""
+    """Changes that are applied or left out together; ``keys`` are those of a variant, or ``BUILD``."""
 
-    name: str  # as a variant may be called
+    name: str  # valid in a variant's name
     keys: frozenset[str]
 
 
 def parts_of(name_of: Mapping[str, str], worth: Mapping[str, float]) -> tuple[PlanPart, ...]:
-    """Return the parts that changed keys belong to, by ``name_of``.
+    """Return the parts of the changed keys; ``name_of`` maps each key to its part.
 
-    Of more than ``MOST_PARTS`` those stay apart whose ``worth`` by a profile is largest.
+    Beyond ``MOST_PARTS``, only the parts with the largest ``worth`` by a profile stay separate.
     """
     names = sorted(dict.fromkeys(name_of.values()), key=lambda name: -worth.get(name, 0.0))
     count = len(names) if len(names) <= MOST_PARTS else MOST_PARTS - 1
@@ -52,7 +52,7 @@ def parts_of(name_of: Mapping[str, str], worth: Mapping[str, float]) -> tuple[Pl
 
 
 def taken_apart(base: Variant, whole: Variant, parts: Sequence[PlanPart]) -> list[Variant]:
-    """Return two variants for every part: the whole without it, and the baseline with it alone."""
+    """Return two variants for every part: the whole without it, and the baseline with only this part."""
     everything = frozenset({*whole.settings, BUILD})
     return [
         replace(_with(base, whole, keys), name=f"{prefix}{part.name}")
@@ -62,17 +62,17 @@ def taken_apart(base: Variant, whole: Variant, parts: Sequence[PlanPart]) -> lis
 
 
 def notes_on_parts(parts: Sequence[PlanPart], worth: Mapping[str, float]) -> tuple[str, ...]:
-    """Say which changes have no part of their own, or why nothing was taken apart."""
+    """Return notes on changes without a separate part, or on why the plan was not split."""
     if len(parts) < 2:
         why_not = f"all changes belong to {parts[0].name}" if parts else "no change differs between servers"
-        return (f"nothing was taken apart: {why_not}",)
-    why = "that could bring least by the profile" if worth else "that come last, as no profile ranks them"
+        return (f"the plan was not split into parts: {why_not}",)
+    why = "with the least potential by the profile" if worth else "that come last, as no profile ranks them"
     held = [", ".join(map(display_name, sorted(one.keys))) for one in parts if one.name == OTHERS]
     return tuple(f'"{OTHERS}" holds the changes {why}: {names}' for names in held)
 
 
 def _with(base: Variant, whole: Variant, keys: Collection[str]) -> Variant:
-    """Return the baseline with some of the whole's values."""
+    """Return the baseline with the whole's values of some keys."""
     settings = {key: value for key, value in whole.settings.items() if key in keys}
     server = whole.server if BUILD in keys else base.server
     return replace(base, settings={**base.settings, **settings}, server=server)

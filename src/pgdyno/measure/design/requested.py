@@ -1,4 +1,4 @@
-"""The requested design: the user's choices on top of a study's usual design. Pure."""
+"""The requested design: a study's usual design with the user's choices. Pure."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from pgdyno.model.experiments.experiment import DUET_BIAS, WRITING_SLICE_S, Desi
 
 _PASSES = 5  # the fewest that a verdict needs
 _BLOCKS_FOR_TWO_A_ROUND = 12
-_NARROWEST = 1.96 * DUET_BIAS  # half-width, however many rounds there are
-_FINEST = 0.015  # that rounds can be expected to reach
-_MAXIMUM_ROUNDS = 200  # bound on an experiment that waits for a decision; arbitrary
+_NARROWEST = 1.96 * DUET_BIAS  # the smallest half-width, for any number of rounds
+_FINEST = 0.015  # precision that a realistic number of rounds reaches
+_MAXIMUM_ROUNDS = 200  # bound for stopping rules; arbitrary
 
 
 @dataclass(frozen=True)
 class RequestedDesign:
-    """The user's choices for a design; None: not given, the usual design applies."""
+    """The user's choices for a design; None: not given, as in the usual design."""
 
     seed: int
     clients: int
-    blocks: int | None = None  # in all
+    blocks: int | None = None  # in total
     block_s: float | None = None
     slice_s: float | None = None
     is_alternating: bool = False
@@ -33,49 +33,49 @@ class RequestedDesign:
     until: str | None = None  # "decided", or "precision=2%"
 
 
-def design_of(usual: Design, asked: RequestedDesign) -> Design:
+def design_of(usual: Design, requested: RequestedDesign) -> Design:
     """Return the usual design with the user's choices.
 
     Raises: UsageError for ``until``.
     """
-    slice_s = usual.slice_s if asked.slice_s is None else asked.slice_s
-    is_short = asked.slice_s is not None and slice_s < WRITING_SLICE_S
+    slice_s = usual.slice_s if requested.slice_s is None else requested.slice_s
+    is_short = requested.slice_s is not None and slice_s < WRITING_SLICE_S
     design = replace(
         usual,
         slice_s=slice_s,
-        # One that is long enough for writing workloads is theirs by itself.
+        # A requested length that is long enough for write workloads needs no separate one.
         writing_slice_s=slice_s if is_short else usual.writing_slice_s,
         head_s=min(usual.head_s, slice_s / 5),
-        seed=asked.seed,
-        clients=asked.clients,
-        phase=asked.phase,
-        is_isolated=usual.is_isolated if asked.is_isolated is None else asked.is_isolated,
+        seed=requested.seed,
+        clients=requested.clients,
+        phase=requested.phase,
+        is_isolated=usual.is_isolated if requested.is_isolated is None else requested.is_isolated,
     )
-    if asked.block_s is not None:
-        design = replace(design, block_s=asked.block_s, warmup_s=min(design.warmup_s, asked.block_s))
-    if asked.is_alternating:
-        design = alternating(design, asked.block_s)
-    if asked.blocks is not None:
+    if requested.block_s is not None:
+        design = replace(design, block_s=requested.block_s, warmup_s=min(design.warmup_s, requested.block_s))
+    if requested.is_alternating:
+        design = alternating(design, requested.block_s)
+    if requested.blocks is not None:
         # A verdict needs several rounds; few blocks are therefore spread over as many rounds.
-        per_round = design.blocks_per_round if asked.blocks >= _BLOCKS_FOR_TWO_A_ROUND else 1
-        design = replace(design, rounds=math.ceil(asked.blocks / per_round), blocks_per_round=per_round)
-    return _with_stopping(design, asked.until)
+        per_round = design.blocks_per_round if requested.blocks >= _BLOCKS_FOR_TWO_A_ROUND else 1
+        design = replace(design, rounds=math.ceil(requested.blocks / per_round), blocks_per_round=per_round)
+    return _with_stopping(design, requested.until)
 
 
 def require_reachable(design: Design) -> None:
-    """Raise UsageError for a precision that hardly any duet reaches: it has a bias of its own."""
+    """Raise UsageError for a precision that a duet can hardly reach, because of its bias."""
     bias = design.with_bias().bias
     if design.precision is not None and bias and design.precision < _FINEST:
         raise UsageError(
-            f"--until precision={100 * design.precision:g}% is too fine for servers side by side",
-            detail=f"even two equal servers differ by about {numbers.share(bias, 1)} for the length of an "
-            f"experiment, so that no interval is narrower than ±{numbers.share(_NARROWEST, 1)}",
+            f"--until precision={100 * design.precision:g}% is too fine for servers measured together",
+            detail=f"even two identical servers differ by about {numbers.share(bias, 1)} throughout an "
+            f"experiment, so no interval is narrower than ±{numbers.share(_NARROWEST, 1)}",
             hint=f"write --until precision={100 * _FINEST:g}%, or add --design alternating",
         )
 
 
 def in_passes(design: Design, passes: int | None, clients: int) -> Design:
-    """Return the design for steps, which run in whole passes of one arm each; None: as many as are usual."""
+    """Return the design for steps, which run in whole passes of one arm; ``passes`` None: as usual."""
     usual = _PASSES if design.stopping is Stopping.FIXED else design.rounds
     return replace(alternating(design), rounds=usual if passes is None else passes, clients=clients)
 
@@ -90,4 +90,4 @@ def _with_stopping(design: Design, until: str | None) -> Design:
         return replace(
             design, stopping=Stopping.PRECISION, precision=parse_percent(value), rounds=_MAXIMUM_ROUNDS
         )
-    raise UsageError(f'--until "{until}" is not known', hint="write --until decided or --until precision=2%")
+    raise UsageError(f'invalid --until "{until}"', hint="write --until decided or --until precision=2%")

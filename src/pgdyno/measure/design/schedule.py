@@ -1,11 +1,11 @@
 """The order in which arms take turns.
 
 Two arms follow a randomised ABBA: each group of four slices is ABBA or BAAB, drawn at random. Within a
-group both arms then have the same mean position in time, so that a linear drift cancels exactly.
+group both arms have the same mean position in time, so a linear drift cancels exactly.
 
-More arms follow balanced Latin squares: within a square every arm stands once at every place and, for an
-even number of arms, follows every other arm equally often (Williams, 1949, "Experimental designs balanced for
-the estimation of residual effects of treatments"); the arms' labels are drawn anew for each square.
+More arms follow balanced Latin squares: within a square every arm has every position once and, for an even
+number of arms, follows every other arm equally often (Williams, 1949, "Experimental designs balanced for the
+estimation of residual effects of treatments"). The arms' labels are drawn at random for each square.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from pgdyno.model.experiments.experiment import Design, DesignKind, Slice
 from pgdyno.model.experiments.workload import Workload
 
 _MANY_ARMS = 9
-_CONNECTION = 41  # a stream of random numbers of its own
-_WINDOW_S = 1.0  # the least in which ticks cannot exceed half of the limit of 10 %
+_CONNECTION = 41  # seed of a separate random stream
+_WINDOW_S = 1.0  # the shortest in which ticks stay below half of the 10 % limit
 _TRIAL_S = 10.0
 
 
 def turns_of(arms: int, design: Design) -> int:
-    """Return how many slices a block has: as many as fit its length, rounded up to whole balanced groups."""
+    """Return the number of slices in a block: its length, rounded up to whole balanced groups."""
     group = _group(arms)
     return math.ceil(max(arms, round(design.block_s / design.slice_s)) / group) * group
 
 
 def for_arms(arms: int, design: Design) -> Design:
-    """Return the design for a study that stands many servers side by side: as many blocks, one a round.
+    """Return the design for many servers at the same time: the same number of blocks, one per round.
 
-    A square of nine arms or more is as long as several blocks of few, and rounds tell more than blocks: each
-    has servers of its own.
+    A square of nine or more arms is as long as several blocks of few arms. Rounds carry more information than
+    blocks, because each round starts new servers.
     """
     if arms < _MANY_ARMS or design.kind is DesignKind.ALTERNATING:
         return design
@@ -46,10 +46,10 @@ def for_arms(arms: int, design: Design) -> Design:
 
 
 def window_ends(arms: int, slices: int, slice_s: float) -> frozenset[int]:
-    """Return the slices, counted from 0, after which the CPUs are read: windows of whole balanced groups.
+    """Return the indices of slices after which the CPUs are read: windows are whole balanced groups.
 
-    /proc/stat counts in ticks of 10 ms, five kinds of work on each CPU: in a group of 200 ms the ticks alone
-    can make up a quarter of the CPU time, in a second 5 %. What is left at the end joins the last window.
+    /proc/stat counts five kinds of work per CPU, in ticks of 10 ms. Rounding to ticks can amount to a quarter
+    of the CPU time in a group of 200 ms, and to 5 % in a second. A remainder joins the last window.
     """
     group = _group(arms)
     length = math.ceil(_WINDOW_S / (group * slice_s)) * group
@@ -59,9 +59,9 @@ def window_ends(arms: int, slices: int, slice_s: float) -> frozenset[int]:
 def writing_time_s(
     workloads: Sequence[Workload], design: Design, arms: int, *, has_stretch: bool = False
 ) -> float:
-    """Return how long each arm's server is written to in a round, warm-ups included.
+    """Return the time in a round with writes to each arm's server, including warm-ups.
 
-    Steps of a longer workload have no length that is known before, and are left out.
+    Steps are left out: their duration is not known beforehand.
     """
     at_a_time, writing = (1 if design.kind is DesignKind.ALTERNATING else arms), design.for_writing()
     block_s = turns_of(at_a_time, writing) * writing.slice_s
@@ -71,12 +71,12 @@ def writing_time_s(
 
 
 def stretches_s(workloads: Sequence[Workload], design: Design) -> float:
-    """Return how long the stretches of two servers take in a round that has them."""
+    """Return the duration of both servers' stretches in a round that has them."""
     return 2 * design.stretch_s * sum(not (one.is_read_only or one.step) for one in workloads)
 
 
 def slice_order(arms: int, slices: int, random: Generator) -> tuple[int, ...]:
-    """Return which arm runs in each slice, every arm equally often.
+    """Return the arm of each slice; every arm has equally many.
 
     Shapes: a tuple of at least ``slices`` arm indices, rounded up to whole balanced groups.
     """
@@ -89,9 +89,9 @@ def slice_order(arms: int, slices: int, random: Generator) -> tuple[int, ...]:
 
 
 def balanced_slices(arms: int, slices: Sequence[Slice]) -> tuple[Slice, ...]:
-    """Return the slices up to the last but one whole group, for a block that was cut short.
+    """Return the slices of a truncated block up to the last but one whole group.
 
-    The last group is left out too: a generator that was killed had its latest log lines still in memory.
+    The last whole group is left out too: a killed generator had its latest log lines still in memory.
     """
     group = _group(arms)
     return tuple(slices[: max(0, len(slices) // group - 1) * group])
@@ -103,15 +103,15 @@ def trial_order(arms: int, random: Generator) -> tuple[int, ...]:
 
 
 def seats(arms: int, round_index: int) -> tuple[int, ...]:
-    """Return each arm's seat (data copy, start order) in a round; over k rounds every arm has every seat."""
+    """Return each arm's seat (data copy, start order) in a round; k rounds give every arm every seat."""
     return tuple((arm + round_index) % arms for arm in range(arms))
 
 
 def connection_order(arms: int, seed: int, round_index: int) -> tuple[int, ...]:
     """Return the arms in the order in which their loads connect and warm up in a round.
 
-    It is drawn for every four rounds, in two of which it is reversed: each of two arms then comes first as
-    often as last, in either seat.
+    The order is drawn once per four rounds, and reversed in two of them: each of two arms is first as often
+    as last, in either seat.
     """
     group, place = divmod(round_index, 4)
     drawn = np.random.default_rng((seed, group, _CONNECTION)).permutation(arms).tolist()
@@ -129,7 +129,7 @@ def _abba(random: Generator) -> list[int]:
 
 
 def _latin_square(arms: int, random: Generator) -> list[int]:
-    """Return the rows of one Williams square, concatenated, with randomly drawn labels."""
+    """Return the concatenated rows of one Williams square, with randomly drawn labels."""
     labels = random.permutation(arms)
     zigzag = [(step + 1) // 2 if step % 2 else -(step // 2) for step in range(arms)]
     rows = [[int(labels[(start + offset) % arms]) for offset in zigzag] for start in range(arms)]
@@ -147,15 +147,12 @@ def alternating(design: Design, trial_s: float | None = None) -> Design:
         block_s=length_s,
         blocks_per_round=1,
         head_s=length_s / 20,
-        stretch_s=0.0,  # every trial has its server alone
+        stretch_s=0.0,  # in every trial, one server runs alone
     )
 
 
 def in_trials(design: Design) -> Design:
-    """Return the design for variants found to need whole trials.
-
-    Trials last as long as requested blocks.
-    """
+    """Return the design for variants that need whole trials; a trial lasts as long as a requested block."""
     return alternating(design, None if design.block_s == Design().block_s else design.block_s)
 
 
@@ -170,9 +167,9 @@ def workloads_by_server(workloads: Sequence[Workload]) -> list[list[Workload]]:
 
 
 def in_random_order(workloads: Sequence[Workload], random: Random) -> list[Workload]:
-    """Shuffle the cells of a grid, so that time is not taken for a size's or the clients' effect.
+    """Shuffle the cells of a grid, so that time trends are not confounded with data size or clients.
 
-    Those that only read still come first.
+    Read-only cells still come first.
     """
     if not all(workload.cell for workload in workloads):
         return list(workloads)

@@ -1,4 +1,4 @@
-"""The catalogue of meters, found by walking the package: one file adds one meter."""
+"""The catalogue of meters, found by walking the package: each file adds one meter."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class MeterModule(Protocol):
     METER: Meter
 
     def read(self, context: MeterContext) -> Counters | None:
-        """Return the counters now."""
+        """Return the current counters; None if they cannot be read."""
         ...
 
     def value(self, delta: Counters, transactions: int) -> float | None:
-        """Return the metric's value for a block; None: nothing happened that it is about."""
+        """Return the metric's value for a block; None if it is undefined there."""
         ...
 
 

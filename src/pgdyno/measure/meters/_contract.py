@@ -1,11 +1,10 @@
-"""The contents of a meter file, and the sources it may read.
+"""The interface of a meter file, and the sources it may read.
 
-A meter file has ``METER = Meter(…)``, ``read(context) -> Counters`` and the pure ``value(delta,
-transactions) -> float``, or None where nothing happened that it is about. Counters only ever grow while a
-server runs; every round starts servers afresh, so a meter is read at a block's beginning and end and the
-difference is its value. Where the metric is a level, what is read at the end is its value. A meter that
-cannot be read (no permission, no such view) returns None,
-and its metric is then absent from the results.
+A meter file has ``METER = Meter(…)``, ``read(context) -> Counters``, and the pure function ``value(delta,
+transactions) -> float``, which returns None where the metric is undefined. Counters only increase while a
+server runs, and every round starts new servers. So a meter is read at the start and the end of a block, and
+the difference is its value. For a level metric, the reading at the end is the value. A meter that cannot be
+read (no permission, no such view) returns None, and the results lack its metric.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ Counters = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Meter:
-    """A meter: the metric that it yields (``model/experiments/metric.py``) and where the figure comes from.
+    """A meter: its metric (``model/experiments/metric.py``) and the source of the figure.
 
-    ``reports_late`` tells statistics that backends report when they end, and until then up to a second late.
+    ``reports_late``: backends report these statistics up to a second late, and finally when they exit.
     """
 
     metric: str
@@ -30,37 +29,37 @@ class Meter:
 
 
 class MeterContext(Protocol):
-    """Sources for meters: server processes, the load's CPU time, the server by SQL."""
+    """Sources for meters: server processes, the load's CPU time, SQL queries."""
 
     def server_pids(self) -> Iterable[int]:
-        """Return the postmaster, first, and all its children."""
+        """Return the PIDs of the postmaster, first, and of all its children."""
         ...
 
     def client_cpu_us(self) -> tuple[float, ...] | None:
-        """Return the CPU microseconds that the load has cost each host so far; None if there is no load."""
+        """Return the load's CPU time so far, in µs by host; None if no load runs."""
         ...
 
     def cpu_ns(self, pid: int) -> int | None:
-        """Return the nanoseconds on a CPU of all threads of a process; None if it has ended."""
+        """Return the CPU time of all threads of a process, in ns; None if it has exited."""
         ...
 
     def read_process(self, pid: int, name: str) -> str | None:
-        """Return ``/proc/PID/NAME`` of a process or thread; None if it has ended or may not be read."""
+        """Return ``/proc/PID/NAME`` of a process or thread; None if it has exited or may not be read."""
         ...
 
     def threads(self, pid: int) -> Iterable[int]:
-        """Return the threads of a process, itself among them; none if it has ended."""
+        """Return the TIDs of all threads of a process; empty if it has exited."""
         ...
 
     def add_up(self, counter: str, by_pid: Mapping[int, float]) -> float:
-        """Return the sum of a counter over all processes seen so far; ended ones count as last read.
+        """Return the sum of a counter over all processes seen so far; exited ones count as last read.
 
-        Without their memory a sum over live processes would fall whenever one ends.
+        A sum over live processes only would decrease whenever one exits.
         """
         ...
 
     def query(self, sql: str) -> tuple[float | None, ...]:
-        """Return the one row of a query, as floats."""
+        """Return the single row of a query, as floats."""
         ...
 
     def has_relation(self, name: str) -> bool:
@@ -69,11 +68,11 @@ class MeterContext(Protocol):
 
 
 def per_transaction(delta: Counters, transactions: int) -> float:
-    """Return the sum of the differences per transaction."""
+    """Return the sum of the increments, per transaction."""
     return sum(delta) / transactions
 
 
-def level(after: Counters, transactions: int) -> float:  # noqa: ARG001 — as every meter's ``value``
+def level(after: Counters, transactions: int) -> float:  # noqa: ARG001 — the contract's signature
     """Return the sum of the last reading."""
     return sum(after)
 

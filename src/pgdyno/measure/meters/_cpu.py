@@ -1,4 +1,4 @@
-"""CPU time of processes, exact to the nanosecond where the kernel accounts it."""
+"""CPU time of processes, in nanoseconds where the kernel provides them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _TICKS_PER_S = 100  # USER_HZ, fixed by the kernel's ABI for /proc
 
 
 def cpu_us(context: MeterContext, pids: Iterable[int]) -> Counters | None:
-    """Return CPU microseconds of live processes, and of ended children of the first one.
+    """Return the CPU time, in µs, of live processes and of exited children of the first one.
 
-    Live processes are counted in nanoseconds, all their threads together. What ended children used is in
-    their parent's cutime and cstime, in ticks.
+    Live processes count in nanoseconds, with all threads. The time of exited children is in their parent's
+    cutime and cstime, in ticks. None if no process could be read.
     """
     live_ns, ended_ticks, is_seen = 0, 0, False
     for position, pid in enumerate(pids):
@@ -26,7 +26,7 @@ def cpu_us(context: MeterContext, pids: Iterable[int]) -> Counters | None:
 
 
 def _ended_children_ticks(stat: str | None) -> int:
-    """Return fields 16 and 17 of /proc/PID/stat; field 2 is a name that may hold spaces."""
+    """Return the sum of fields 16 and 17 of /proc/PID/stat; field 2 is a name that may contain spaces."""
     if stat is None:
         return 0
     fields = stat.rpartition(")")[2].split()

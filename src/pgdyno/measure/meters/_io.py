@@ -1,18 +1,18 @@
-"""Storage I/O of a set of processes, as the kernel's block layer counts it."""
+"""Storage I/O of a server's processes, as counted by the kernel's block layer."""
 
 from __future__ import annotations
 
 from pgdyno.measure.meters._contract import Counters, MeterContext, number_of
 
-_READINGS = 5  # arbitrary; processes seldom end in the very milliseconds of one
+_READINGS = 5  # arbitrary; processes rarely exit during the milliseconds of a reading
 
 
 def io_bytes(context: MeterContext, label: str) -> Counters | None:
-    """Sum a field of /proc/PID/io over the server's live processes; None if no process shows it.
+    """Sum a field of /proc/PID/io over the server's live processes; None if no process has it.
 
-    The kernel adds what a process has done to its parent's figures when the parent has waited for it, as the
-    postmaster does for all of its own: remembering those that have ended would count them twice. A reading
-    in the middle of which one ended has it twice or not at all, and is repeated.
+    When a parent waits for an exited child, the kernel adds the child's figures to the parent's. The
+    postmaster waits for all its children, so remembering exited ones would count them twice. If a process
+    exits during a reading, it is counted twice or not at all, and the reading is repeated.
     """
     read: list[float | None] = []
     for _ in range(_READINGS):

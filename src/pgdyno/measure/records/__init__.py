@@ -1,1 +1,1 @@
-"""The record of an experiment: its beginning and its end. Pure."""
+"""The record of an experiment at its start and its end. Pure."""

@@ -1,4 +1,4 @@
-"""Conclude an experiment from its blocks: which count, verdicts, and notes for its reader. Pure."""
+"""Conclude an experiment from its blocks: void blocks, verdicts, and notes for the reader. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pgdyno.model.experiments.workload import Workload
 def concluded(
     measured: Experiment, study: Study, workloads: Mapping[str, Workload], *, is_complete: bool
 ) -> Experiment:
-    """Return the experiment with verdicts on its blocks. A complete one has as many rounds as it took."""
+    """Return the experiment with verdicts and notes; a complete one records the number of rounds done."""
     experiment = with_disturbance_notes(judge_again(measured))
     design = replace(experiment.design, rounds=max(1, rounds_done(experiment)))
     return replace(
@@ -40,7 +40,7 @@ def concluded(
 def verdicts_on(
     experiment: Experiment, study: Study, workloads: Mapping[str, Workload]
 ) -> tuple[Verdict, ...]:
-    """Return the verdicts; none on a workload whose rate was given: more of it could not be done."""
+    """Return the verdicts; none on workloads with a given rate, which cannot run faster."""
     verdicts = analyse(
         experiment.blocks,
         workloads=[name for name in study.workloads if workloads[name].rate_tps is None],
@@ -57,7 +57,7 @@ def rounds_done(experiment: Experiment) -> int:
 
 
 def _without_unmeasured(experiment: Experiment) -> Experiment:
-    """Return the experiment without cells that no round took, as it did not need them to find a knee."""
+    """Return the experiment without cells that no round measured, because no knee needed them."""
     measured = {block.workload for block in experiment.blocks}
     names = tuple(name for name in experiment.workloads if name in measured or name not in experiment.cells)
     cells = {name: cell for name, cell in experiment.cells.items() if name in measured}
@@ -65,7 +65,7 @@ def _without_unmeasured(experiment: Experiment) -> Experiment:
 
 
 def wal_notes(experiment: Experiment) -> tuple[str, ...]:
-    """Return a note for each workload in whose blocks servers created WAL segments; steps have none."""
+    """Return a note for each workload, steps excepted, during which servers created WAL segments."""
     found = ((name, _created(experiment, name)) for name in experiment.workloads)
     steps = experiment.operations
     return tuple(_note(experiment, name, blocks) for name, blocks in found if blocks and name not in steps)
@@ -92,6 +92,6 @@ def _note(experiment: Experiment, workload: str, blocks: list[Block]) -> str:
     }
     listed = ", ".join(f"{name} {count:.0f}" for name, count in counts.items())
     return (
-        f"{workload}: servers had to create WAL segments in {len(blocks)} of {everything} blocks ({listed}); "
-        "all clients wait for each, which widens the tail of latency"
+        f"{workload}: servers created WAL segments in {len(blocks)} of {everything} blocks ({listed}); "
+        "all clients wait for each of them, which lengthens the latency tail"
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from pgdyno import __version__
-from pgdyno.host.awake import Awake
+from pgdyno.host.cpu_idling import Awake
 from pgdyno.measure.decisions.notes import durability_marks, method_notes, step_labels
 from pgdyno.model.experiments.experiment import Experiment, LoadHosts, NoiseFloor
 from pgdyno.model.experiments.study import Study
@@ -28,11 +28,11 @@ class Context:
     server: Mapping[str, object] = field(default_factory=dict)
     plan: Plan | None = None
     noise_floor: tuple[NoiseFloor, ...] = ()
-    options: Mapping[str, str] = field(default_factory=dict)  # of the study, as they were asked for
+    options: Mapping[str, str] = field(default_factory=dict)  # of the study, as requested
     factors: tuple[str, ...] = ()
     awake: Awake | None = None
     burstable_type: str = ""
-    terms: Terms | None = None  # by which a plan is decided
+    terms: Terms | None = None  # terms of the decision on a plan
     allowed_files: tuple[str, ...] = ()  # as in ``Experiment``
     load_hosts: tuple[LoadHosts, ...] = ()  # as in ``Experiment``
 
@@ -46,7 +46,7 @@ def new_experiment(
 ) -> Experiment:
     """Return a study's experiment, created now, without any blocks.
 
-    ``installation`` runs the variants that name no server, if it is known; ``server_notes`` are about all
+    ``installation`` runs the variants that name no server; None if unknown. ``server_notes`` apply to all
     servers.
     """
     now = datetime.now(UTC)
@@ -89,7 +89,7 @@ def new_experiment(
 
 
 def tpch_facts(workloads: Sequence[Workload]) -> TpchFacts | None:
-    """Return the TPC-H-like facts that an experiment records; None for other workloads."""
+    """Return the facts recorded for a TPC-H-like workload; None for other workloads."""
     match workloads[0].kind:
         case TpchStep(clients=streams):
             return TpchFacts(workloads[0].data_set.scale, streams)
@@ -97,5 +97,5 @@ def tpch_facts(workloads: Sequence[Workload]) -> TpchFacts | None:
 
 
 def experiment_id(now: datetime, name: str) -> str:
-    """Return the id of an experiment of that name that starts now."""
+    """Return the ID of an experiment: its start time and its name."""
     return f"{now:%Y%m%d-%H%M%S}-{_NOT_IN_A_FILE_NAME.sub('-', name)}"

@@ -1,4 +1,4 @@
-"""From blocks to verdicts."""
+"""Compute verdicts from blocks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pgdyno.stats.decision import adjust, decide
 from pgdyno.stats.nested import MeanEstimate, estimate, with_bias
 from pgdyno.stats.sample import Sample
 
-BACKGROUND_RATE_ASKED = 0.95  # the Insert Benchmark's service level
+REQUIRED_BACKGROUND_SHARE = 0.95  # required share; the Insert Benchmark's service level
 _BACKGROUND_RATE = "background_rate_share"
 
 
 @dataclass(frozen=True)
 class MissedRate:
-    """How an arm missed its background rate; the published rule is about one run, so one pass is enough.
+    """How an arm missed its background rate. The published rule is for one run, so one pass is enough.
 
-    ``lowest`` is the share of the rate that it reached in its worst pass.
+    ``lowest`` is the share of the rate reached in the worst pass.
     """
 
-    passes: int  # that missed it
+    passes: int  # that missed the rate
     of_passes: int
     lowest: float
 
@@ -40,10 +40,7 @@ def verdict_metrics() -> tuple[Metric, ...]:
 def log_ratios(
     blocks: Sequence[Block], workload: str, metric: str, variant: str, baseline: str
 ) -> dict[int, list[float]]:
-    """Return ln(variant / baseline) by round.
-
-    Void blocks are left out, and blocks in which either arm lacks the metric.
-    """
+    """Return ln(variant / baseline) by round, of non-void blocks in which both arms have the metric."""
     series: dict[int, list[float]] = {}
     for block in blocks:
         if block.workload != workload or block.void_for(variant, baseline):
@@ -62,9 +59,9 @@ def analyse(
     baseline: str,
     design: Design,
 ) -> tuple[Verdict, ...]:
-    """Return the verdict for every workload, metric and variant but the baseline, corrected by Holm.
+    """Return the verdict for every workload, metric and variant except the baseline, corrected by Holm.
 
-    None is in favour of a variant of which too many transactions failed.
+    No verdict favours a variant with too many failed transactions.
     """
     judged = judge(blocks, workloads=workloads, variants=variants, baseline=baseline, design=design)
     return withhold(adjust(judged), blocks)
@@ -78,10 +75,10 @@ def judge(
     baseline: str,
     design: Design,
 ) -> list[Verdict]:
-    """Return the same verdicts, each as if it were the only one.
+    """Return the same verdicts without correction for multiple comparisons.
 
-    A single execution has no percentile and no CPU time of its own: where no block has a metric there is no
-    verdict on it, except on the primary one.
+    A metric that no block of a workload has gets no verdict, unless it is the primary one: a single execution
+    has no percentile and no CPU time.
     """
     measured = {(block.workload, name) for block in blocks for arm in block.arms for name in arm.values}
     primary = verdict_metrics()[0]
@@ -102,7 +99,7 @@ def judge(
 
 
 def mean_effect(experiment: Experiment, workload: str, metric: str, variant: str) -> MeanEstimate:
-    """Return the mean log-ratio behind a verdict that has an interval, with its standard error."""
+    """Return the mean log-ratio, with its standard error, behind a verdict with an interval."""
     names = [one.name for one in experiment.variants]
     by_seat = seat_effects(experiment.blocks, workload, metric, names, experiment.design)
     arms = (variant, experiment.baseline)
@@ -111,7 +108,7 @@ def mean_effect(experiment: Experiment, workload: str, metric: str, variant: str
 
 
 def missed_rate(blocks: Sequence[Block], workload: str, variant: str) -> MissedRate | None:
-    """Return how an arm missed its background rate in passes that count; None if it kept it, or has none."""
+    """Return how an arm missed its background rate in passes that count; None if it kept it or has none."""
     reached = [
         arm.values[_BACKGROUND_RATE]
         for block in blocks
@@ -119,19 +116,19 @@ def missed_rate(blocks: Sequence[Block], workload: str, variant: str) -> MissedR
         for arm in block.arms
         if arm.variant == variant and _BACKGROUND_RATE in arm.values
     ]
-    missed = [share for share in reached if share < BACKGROUND_RATE_ASKED]
+    missed = [share for share in reached if share < REQUIRED_BACKGROUND_SHARE]
     return MissedRate(len(missed), len(reached), min(missed)) if missed else None
 
 
 def is_comparable(blocks: Sequence[Block], workload: str, variant: str, baseline: str) -> bool:
-    """Whether both arms kept their background rate, where there is one."""
+    """Whether neither arm missed a background rate."""
     return all(missed_rate(blocks, workload, name) is None for name in (variant, baseline))
 
 
 def _ratios(
     blocks: Sequence[Block], workload: str, metric: str, arms: tuple[str, str], by_seat: SeatEffects | None
 ) -> list[list[float]]:
-    """Return the log-ratios of a variant and its baseline by round, without the effects of seats."""
+    """Return the log-ratios of a variant to its baseline by round, without seat effects."""
     series = log_ratios(blocks, workload, metric, *arms)
     if by_seat is not None and series:
         series = by_seat.removed(series, *arms)
@@ -146,7 +143,7 @@ def _verdict(
     design: Design,
     by_seat: SeatEffects | None,
 ) -> Verdict:
-    """Return one verdict; a cell that missed its background rate is not compared."""
+    """Return one verdict; without a decision if either arm missed its background rate."""
     variant, baseline = arms
     missed = {name: missed_rate(blocks, workload, name) for name in arms}
     reasons = [
@@ -171,5 +168,5 @@ def _verdict(
     if not reasons:
         return verdict
     return replace(
-        verdict, reason=f"{'; '.join(reasons)} ({numbers.share(BACKGROUND_RATE_ASKED)} is required)"
+        verdict, reason=f"{'; '.join(reasons)} ({numbers.share(REQUIRED_BACKGROUND_SHARE)} is required)"
     )

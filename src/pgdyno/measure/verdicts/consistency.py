@@ -1,6 +1,6 @@
-"""Check an external experiment's consistency: existing names, possible figures.
+"""Check an imported experiment's consistency: existing names, possible figures. Pure.
 
-A document of the right form may still contradict itself, by an error or by somebody's hand. Pure.
+A document with a valid format may still contradict itself, through an error or by manipulation.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pgdyno.measure.verdicts.durability import doubts
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")  # it names files, and is typed
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}")  # used in file names and on command lines
 _MOST = 1_000_000  # rounds, and blocks in one: arbitrary, far above any experiment
-_LARGEST = 1 << 63  # what a store can hold
+_LARGEST = 1 << 63  # bound of a store's integers
 _MOST_LISTED = 8
 _MOST_OF = {"variants": 1_000, "workloads": 1_000, "durability": 10_000}
-"""Each is far above any experiment, and small enough to be looked at in pairs."""
+"""Far above any experiment, and small enough for comparisons of all pairs."""
 _LATENCY = "latency_ms_"
 
 
 def contradictions(experiment: Experiment) -> tuple[str, ...]:
-    """Return the contradictions in sentences; if there are many, the first ones."""
+    """Return the contradictions in sentences; only the first ones of many."""
     if too_many := tuple(_of_sizes(experiment)):
         return too_many
     found = chain(
@@ -41,15 +41,15 @@ def contradictions(experiment: Experiment) -> tuple[str, ...]:
 def _of_sizes(experiment: Experiment) -> Iterator[str]:
     for name, most in _MOST_OF.items():
         if (count := len(getattr(experiment, name))) > most:
-            yield f"it has {count} {name}, more than the {most} that are read"
+            yield f"it has {count} {name}, more than the limit of {most}"
 
 
 def _of_names(experiment: Experiment) -> Iterator[str]:
     if not _ID.fullmatch(experiment.id):
-        yield f'its id "{experiment.id}" is not made of letters, digits, ".", "_" and "-"'
+        yield f'its id "{experiment.id}" has other characters than letters, digits, ".", "_", "-"'
     variants = [variant.name for variant in experiment.variants]
     if experiment.baseline not in variants:
-        yield f'its baseline "{experiment.baseline}" is none of its variants'
+        yield f'its baseline "{experiment.baseline}" is not one of its variants'
     yield from (f'it has two variants called "{name}"' for name, n in Counter(variants).items() if n > 1)
 
 
@@ -67,11 +67,11 @@ def _of_verdicts(experiment: Experiment) -> Iterator[str]:
 
     for verdict in experiment.verdicts:
         if verdict.workload not in workloads or verdict.variant not in variants:
-            yield f'a verdict is on "{verdict.variant}" under "{verdict.workload}", which it does not have'
+            yield f'a verdict is on "{verdict.variant}" under "{verdict.workload}", not both of which exist'
         elif verdict.baseline not in variants:
-            yield f'a verdict is against "{verdict.baseline}", which is none of its variants'
+            yield f'a verdict is against "{verdict.baseline}", which is not one of its variants'
         elif not verdict.is_withheld and is_doubtful(verdict.baseline, verdict.variant):
-            yield f'a verdict is on "{verdict.variant}", whose server was not as durable as it says'
+            yield f'a verdict is on "{verdict.variant}", but its server was less durable than the variant'
 
 
 def _of_design(experiment: Experiment) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _of_design(experiment: Experiment) -> Iterator[str]:
     for verdict in experiment.verdicts:
         bounds = verdict.interval
         if bounds is not None and not 0 < bounds.low <= bounds.point <= bounds.high < math.inf:
-            yield f"the interval of {verdict.metric} under {verdict.workload} is none of a ratio"
+            yield f"the interval of {verdict.metric} under {verdict.workload} is not that of a ratio"
 
 
 def _of_blocks(experiment: Experiment) -> Iterator[str]:
@@ -91,11 +91,11 @@ def _of_blocks(experiment: Experiment) -> Iterator[str]:
         place = (block.workload, block.round, block.index)
         name = f"block {block.index + 1} of round {block.round + 1} of {block.workload}"
         if block.workload not in workloads:
-            yield f"{name} is of a workload that it does not have"
+            yield f"{name} has an unknown workload"
         if place in seen:
-            yield f"{name} is there twice"
+            yield f"{name} exists twice"
         if not (0 <= block.round < _MOST and 0 <= block.index < _MOST and abs(block.started_ns) < _LARGEST):
-            yield f"{name} has no possible number or time"
+            yield f"{name} has an impossible number or time"
         seen.add(place)
         yield from (
             f"{name}: {audited} is not finite"
@@ -108,15 +108,15 @@ def _of_blocks(experiment: Experiment) -> Iterator[str]:
 def _of_arms(block: Block, variants: set[str]) -> Iterator[str]:
     for arm in block.arms:
         if arm.variant not in variants:
-            yield f'it has an arm "{arm.variant}", which is none of the variants'
+            yield f'it has an arm "{arm.variant}", which is not one of the variants'
         yield from (f"{name} of {arm.variant} {why}" for name, why in _impossible(arm))
 
 
 def _impossible(arm: ArmBlock) -> Iterator[tuple[str, str]]:
-    """Yield the names of figures that nothing can have, and why.
+    """Yield the names of impossible figures, and why.
 
-    A rate of 0 is none of them where nothing was completed. Counters of processes that have ended may have
-    gone back, so that only what a clock gave has to be above 0.
+    A rate of 0 is possible if nothing completed. Counters may decrease when processes exit, so only values
+    from clocks must not be negative.
     """
     for name, value in {"running_s": arm.running_s, **arm.values, **arm.audit}.items():
         if not math.isfinite(value):
@@ -126,7 +126,7 @@ def _impossible(arm: ArmBlock) -> Iterator[tuple[str, str]]:
         elif value == 0 and name == THROUGHPUT and arm.transactions > 0:
             yield name, f"is 0, of {arm.transactions} transactions"
     yield from (
-        ("failures", f"are {one.count} of SQLSTATE {one.sqlstate[:5]}, no possible number")
+        ("failures", f"are {one.count} of SQLSTATE {one.sqlstate[:5]}, an impossible number")
         for one in arm.failures
         if not 0 < one.count < _LARGEST
     )

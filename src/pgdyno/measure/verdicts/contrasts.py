@@ -1,17 +1,17 @@
-"""Contrasts of arms: weighted differences of ln metrics, within the blocks that all of them share. Pure.
+"""Contrasts of arms: weighted sums of log metrics, within the blocks in which all arms count. Pure.
 
     symbol  meaning                                                          unit
     m_a     metric of arm a in a block                                       any
-    s_a     effect of the seat that arm a had in that round (seat_effects)   1
+    s_a     effect of arm a's seat in that round (seat_effects)              1
     c_a     weight of arm a; the weights of a contrast sum to 0              1
 
     contrast = exp( mean over rounds and blocks of Σ c_a (ln m_a - s_a) )
 
-A pair of arms has a bias of its own in a whole experiment (``Design.bias``), each arm half of its variance:
-that of a contrast is b² Σ c_a² / 2.
+A pair of arms has a constant bias throughout an experiment (``Design.bias``), with half of its variance from
+each arm. The variance of a contrast's bias is b² Σ c_a² / 2.
 
-All contrasts of one call come from the same blocks, so that what holds between them in theory holds between
-their points exactly: the parts of a sum add up.
+All contrasts of one call use the same blocks. Identities between contrasts therefore hold exactly between
+their point estimates: the parts of a sum add up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pgdyno.model.experiments.verdict import Interval
 from pgdyno.stats.nested import mean_interval
 
 Weights = Mapping[str, float]
-"""The weight of each arm in a contrast, by its name."""
+"""Weights of the arms in a contrast, by arm name."""
 
 
 def contrast_intervals(
@@ -39,9 +39,9 @@ def contrast_intervals(
     metric: str = THROUGHPUT,
     level: float | None = None,
 ) -> dict[str, Interval]:
-    """Return the ratio of each contrast with its interval, at ``level`` or the design's.
+    """Return the ratio of each contrast with its interval, at ``level`` or the design's level.
 
-    Too few rounds for an interval, or too many failed transactions for a comparison: nothing at all.
+    Empty if there are too few rounds for an interval, or too many failed transactions for a comparison.
     """
     if is_any_shown(experiment.blocks, workload, _arms_of(contrasts)):
         return {}
@@ -53,7 +53,7 @@ def contrast_intervals(
 def _series(
     experiment: Experiment, workload: str, contrasts: Mapping[str, Weights], metric: str
 ) -> tuple[dict[str, dict[int, list[float]]], bool]:
-    """Return the values of each contrast by round, and whether effects of seats were taken out of them."""
+    """Return the values of each contrast by round, and whether seat effects were removed from them."""
     names = _arms_of(contrasts)
     arms = [one.name for one in experiment.variants]
     by_seat = seat_effects(experiment.blocks, workload, metric, arms, experiment.design)
@@ -96,7 +96,7 @@ def _intervals(
 def _logs(
     block: Block, workload: str, metric: str, names: list[str], by_seat: SeatEffects | None
 ) -> Iterator[tuple[str, float]]:
-    """Yield ln of the metric of each arm in a block in which all of them count; else nothing."""
+    """Yield the log of each arm's metric in a block; nothing unless all arms count in it."""
     if block.workload != workload or block.void_for(*names):
         return
     for arm in block.arms:

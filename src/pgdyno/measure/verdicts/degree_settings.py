@@ -1,4 +1,4 @@
-"""The worker count to set for a query, and its effect on concurrent clients."""
+"""The number of workers to set for a query, and its effect on concurrent clients."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pgdyno.model.experiments.verdict import Interval
 
 QUERIES, BUILDS = "max_parallel_workers_per_gather", "max_parallel_maintenance_workers"
 _PARTITION_WISE = ("enable_partitionwise_join", "enable_partitionwise_aggregate")
-_BUILD = "create-index"  # the load that builds something
-_BY_PARTITIONS = "partition-wise"  # the one that other settings have a part in
+_BUILD = "create-index"  # the load that builds an index
+_BY_PARTITIONS = "partition-wise"  # the load that also needs other settings
 
 
 @dataclass(frozen=True)
 class AtOnce:
-    """The rate of concurrent clients at a worker count, relative to ``best`` workers.
+    """The throughput of concurrent clients at a number of workers, relative to ``best`` workers.
 
-    ``ratio`` of their rates; None: that number is the best, or was not measured by them.
+    ``ratio`` None: that number is the best one, or was not measured with concurrent clients.
     """
 
     load: str
@@ -31,10 +31,10 @@ class AtOnce:
 
 @dataclass(frozen=True)
 class DegreeSetting:
-    """How many workers are as good as any for one query by itself; None: that is not certain yet.
+    """The fewest workers that are as good as any number for one query alone; None: uncertain yet.
 
-    ``setting`` has that number; ``also`` are settings that were on for it. ``is_confirmed``: by rounds that
-    had no part in the choice; else it is the upper end of the ``knee``.
+    ``setting`` is the parameter to set; ``also`` are parameters that were on. ``is_confirmed``: by rounds
+    that had no part in the choice; otherwise ``workers`` is the upper end of the ``knee``.
     """
 
     load: str
@@ -47,14 +47,14 @@ class DegreeSetting:
 
 
 def degree_settings(experiment: Experiment) -> tuple[DegreeSetting, ...]:
-    """Return the settings of queries with varied workers; empty if clients varied."""
+    """Return the settings for queries measured with varying workers; empty if clients varied."""
     curves = [one for one in scaling_curves(experiment) if one.unit == "workers"]
     alone = [one for one in curves if one.clients == 1]
     return tuple(_setting(one, [other for other in curves if _is_same_query(other, one)]) for one in alone)
 
 
 def _is_same_query(curve: ScalingCurve, alone: ScalingCurve) -> bool:
-    """Whether a curve is of the same query by several clients: ``sort, 2 clients at once`` is of ``sort``."""
+    """Whether a curve is of the same query with several clients: ``sort, 2 clients at once`` of ``sort``."""
     return curve.load.startswith(f"{alone.load}, ") and curve.database_bytes == alone.database_bytes
 
 

@@ -1,7 +1,7 @@
-"""Check read-back values: were servers as durable as their variants say? Pure.
+"""Check read-back values: whether servers were as durable as their variants' settings. Pure.
 
-An unsafe value counts where the variant does not ask for it itself: what it asks for is marked by its own
-name. So does any difference between two variants that neither of them asks for.
+An unsafe value is a breach unless the variant sets it; a variant that sets it is marked as not durable. A
+difference between two servers that neither variant sets also makes them incomparable.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pgdyno.model.variants.durability import DURABILITY_LOCK, READ_BACK, Durabil
 from pgdyno.model.variants.variant import Variant
 
 _FIXED_BY_INITDB = "data_checksums"
-"""Off is what many servers are created with, and is no choice of a variant: only a difference counts."""
+"""Many servers are created with it off, independently of variants: only a difference counts."""
 
 
 def withhold(verdicts: Sequence[Verdict], experiment: Experiment) -> tuple[Verdict, ...]:
-    """Return the verdicts, those between servers whose durability is in doubt without a decision."""
+    """Return the verdicts, without a decision where the durability of either server is in doubt."""
     return tuple(
         withheld(verdict, why) if (why := doubts(experiment, verdict.baseline, verdict.variant)) else verdict
         for verdict in verdicts
@@ -27,19 +27,19 @@ def withhold(verdicts: Sequence[Verdict], experiment: Experiment) -> tuple[Verdi
 
 
 def withheld(verdict: Verdict, why: Sequence[str]) -> Verdict:
-    """Return the verdict without a decision, for these reasons."""
+    """Return the verdict without a decision, with these reasons."""
     reason = f"not comparable: {'; '.join(dict.fromkeys(why))}"
     return replace(verdict, decision=Decision.INCONCLUSIVE, reason=reason, is_withheld=True)
 
 
 def doubts(experiment: Experiment, baseline: str, variant: str) -> tuple[str, ...]:
-    """Return, in sentences, why no verdict can be given on the servers of two variants."""
+    """Return the reasons why no verdict between two variants is possible, in sentences."""
     names = (baseline, variant)
     return (*(why for name in names for why in breaches(experiment, name)), *_differences(experiment, names))
 
 
 def warnings(experiment: Experiment) -> tuple[str, ...]:
-    """Return every unexpected read-back value once, with the kind of problem."""
+    """Return each unexpected read-back value once, with the kind of problem."""
     names = [variant.name for variant in experiment.variants]
     unsafe = [why for name in names for why in breaches(experiment, name)]
     unlike = [
@@ -52,21 +52,21 @@ def warnings(experiment: Experiment) -> tuple[str, ...]:
 
 
 def is_hopeless(experiment: Experiment) -> bool:
-    """Whether no comparison of the experiment can have a verdict any more."""
+    """Whether no comparison of the experiment can get a verdict any more."""
     others = _others(experiment)
     return bool(others) and all(doubts(experiment, experiment.baseline, name) for name in others)
 
 
 def breaches(experiment: Experiment, name: str) -> tuple[str, ...]:
-    """Return the reasons why a variant's server is less durable than the variant says."""
+    """Return the reasons why a server is less durable than its variant's settings."""
     variant = _variant(experiment, name)
     readings = _readings(experiment, name)
     found = [
-        f"the server of {name} ran with {setting}={value}, which its variant does not ask for: {lock.risk}"
+        f"the server of {name} ran with {setting}={value}, which its variant does not set: {lock.risk}"
         for setting, lock in DURABILITY_LOCK.items()
         if setting != _FIXED_BY_INITDB
         for value in _values(readings, setting)
-        if not lock.allows(value) and not _asks_for(variant, setting, value)
+        if not lock.allows(value) and not _sets(variant, setting, value)
     ]
     found += [
         f"the server of {name} ran with {library}, which replaces {', '.join(functions)}: written data may "
@@ -78,7 +78,7 @@ def breaches(experiment: Experiment, name: str) -> tuple[str, ...]:
 
 
 def _differences(experiment: Experiment, names: tuple[str, str]) -> Iterator[str]:
-    """Yield the differences between two servers that neither variant requests."""
+    """Yield the differences between two servers that neither variant sets."""
     one, other = (_readings(experiment, name) for name in names)
     variants = [_variant(experiment, name) for name in names]
     if not one or not other:
@@ -97,8 +97,8 @@ def _differences(experiment: Experiment, names: tuple[str, str]) -> Iterator[str
 
 
 def _difference(what: str, names: tuple[str, str], values: Sequence[Collection[str]]) -> str:
-    told = [f"{' and '.join(shown) or 'empty'} ({name})" for name, shown in zip(names, values, strict=True)]
-    return f"{what} differs, and neither variant asks for that: {', '.join(told)}"
+    listed = [f"{' and '.join(shown) or 'empty'} ({name})" for name, shown in zip(names, values, strict=True)]
+    return f"{what} differs, but neither variant sets it: {', '.join(listed)}"
 
 
 def _others(experiment: Experiment) -> tuple[str, ...]:
@@ -114,17 +114,17 @@ def _readings(experiment: Experiment, name: str) -> list[DurabilityReading]:
 
 
 def _values(readings: Sequence[DurabilityReading], setting: str) -> tuple[str, ...]:
-    """Return all values that a setting was seen with, in the order of time."""
+    """Return all values read back for a setting, in chronological order."""
     return tuple(dict.fromkeys(one.settings[setting] for one in readings if setting in one.settings))
 
 
 def _loader(readings: Sequence[DurabilityReading], variant: Variant | None) -> dict[str, str]:
-    """Return the loader's variables that a variant does not set itself."""
+    """Return the dynamic loader's variables that the variant does not set."""
     own = {} if variant is None else variant.environment
     return {name: value for one in readings for name, value in one.loader.items() if name not in own}
 
 
-def _asks_for(variant: Variant | None, setting: str, value: str) -> bool:
+def _sets(variant: Variant | None, setting: str, value: str) -> bool:
     return (
         variant is not None
         and setting in variant.settings

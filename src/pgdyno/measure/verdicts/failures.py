@@ -1,14 +1,14 @@
-"""Failed transactions in an experiment: where they forbid a finding. Pure.
+"""Failed transactions in an experiment, and the verdicts that they rule out. Pure.
 
-A rate counts transactions that succeeded. A server that gives many up early has time for more of them: it is
-not faster. Nothing is said in favour of a variant, be it "no difference", if
+Throughput counts successful transactions. A server that aborts many early has time for more of them, but is
+not faster. A verdict must not favour a variant, nor state "no difference", if
 
     more than 5 % of its transactions failed, or
-    its share may exceed that of the other one by more than one point: the upper bound of the difference
+    the upper bound of the difference to the other's failed share is above one percentage point
 
-That more fail is a finding of its own only if the lower bound of the difference is above 0 as well. The
-bounds are those of t intervals, each one-sided at 5 %, of the differences by round; of one round, of two
-binomial shares.
+That more transactions fail is a finding only if the lower bound of the difference is also above 0. The bounds
+are one-sided at 5 %, from t intervals of the differences by round; with a single round, from two binomial
+shares.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pgdyno.model.experiments.failures import (
 from pgdyno.model.experiments.verdict import Decision, Verdict
 
 MOST_MORE = 0.01
-"""How much larger a variant's share may be than that of the one beside it."""
+"""Largest allowed difference of a variant's failed share to that of the other one."""
 _ERROR = 0.05
 
 
@@ -48,7 +48,7 @@ class FailedTransactions:
 
 
 def failed_transactions(experiment: Experiment) -> tuple[FailedTransactions, ...]:
-    """Return those of all arms, by workload, where any failed; of the others, nothing."""
+    """Return the failed transactions of all arms, for workloads with any failures."""
     concerned = {block.workload for block in experiment.blocks for arm in block.arms if arm.failures}
     return tuple(
         one
@@ -60,7 +60,10 @@ def failed_transactions(experiment: Experiment) -> tuple[FailedTransactions, ...
 
 
 def doubts(blocks: Sequence[Block], workload: str, favoured: str, other: str) -> str:
-    """Return why nothing can be said in favour of a variant; empty if its failures do not forbid it."""
+    """Return why no verdict may favour a variant; empty if its failures allow it.
+
+    The text is stored as a verdict's reason, and compared later (``is_forbidden``).
+    """
     its, others = (_of_arm(blocks, workload, name) for name in (favoured, other))
     if its is None or others is None or not its.failures:
         return ""
@@ -80,19 +83,19 @@ def doubts(blocks: Sequence[Block], workload: str, favoured: str, other: str) ->
 
 
 def is_shown(blocks: Sequence[Block], workload: str, one: str, other: str) -> bool:
-    """Whether it is shown that more transactions fail on one server than on another, and too many."""
+    """Whether too many transactions fail on one server, and significantly more than on the other."""
     return bool(doubts(blocks, workload, one, other)) and _difference(blocks, workload, one, other)[0] > 0
 
 
 def is_any_shown(blocks: Sequence[Block], workload: str, variants: Collection[str]) -> bool:
-    """Whether that is shown of some two of the variants."""
+    """Whether ``is_shown`` holds for any two of the variants."""
     return any(is_shown(blocks, workload, *pair) for pair in permutations(variants, 2))
 
 
 def withhold(verdicts: Sequence[Verdict], blocks: Sequence[Block]) -> tuple[Verdict, ...]:
-    """Return the verdicts, those in favour of a variant whose failures forbid it without a decision.
+    """Return the verdicts, without a decision where failures rule out the favoured variant.
 
-    One without a decision names failures as its reason where it is shown that more fail on one side.
+    An inconclusive verdict gets failures as its reason if significantly more transactions fail on one side.
     """
     return tuple(_withheld(verdict, blocks) for verdict in verdicts)
 
@@ -120,7 +123,7 @@ def _withheld(verdict: Verdict, blocks: Sequence[Block]) -> Verdict:
 
 
 def _difference(blocks: Sequence[Block], workload: str, one: str, other: str) -> tuple[float, float]:
-    """Return the bounds of how much larger the share of one is than that of the other."""
+    """Return lower and upper bound of the difference of the failed shares, ``one`` minus ``other``."""
     by_round: dict[int, list[Block]] = {}
     for block in blocks:
         if block.workload == workload and not block.void_for(one, other):
@@ -139,7 +142,7 @@ def _difference(blocks: Sequence[Block], workload: str, one: str, other: str) ->
 
 
 def _variance(blocks: Sequence[Block], variant: str) -> float:
-    """Return the variance of a binomial share."""
+    """Return the variance of the failed share, as a binomial proportion."""
     share = _share(blocks, variant)
     ended = sum(arm.transactions + sum(one.count for one in arm.failures) for arm in _arms(blocks, variant))
     return share * (1 - share) / max(1, ended)
@@ -151,7 +154,7 @@ def _share(blocks: Sequence[Block], variant: str) -> float:
 
 
 def _of_arm(blocks: Sequence[Block], workload: str, variant: str) -> FailedTransactions | None:
-    """Return an arm's failed transactions; None if no block of it counts."""
+    """Return an arm's failed transactions; None if none of its blocks counts."""
     counted = [block for block in blocks if block.workload == workload and not block.void_for(variant)]
     arms = list(_arms(counted, variant))
     if not arms:

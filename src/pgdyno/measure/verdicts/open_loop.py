@@ -1,6 +1,4 @@
-"""Rates and latencies of an open loop. Pure.
-
-Transactions arrive whether or not earlier ones have ended.
+"""Rates and latencies of an open loop: transactions arrive whether or not earlier ones have ended. Pure.
 
 rate = share x mean throughput of the baseline in a closed loop
 """
@@ -22,7 +20,7 @@ LATENCIES = (P50, P95, TAIL_MEAN, P99)
 
 
 def rates_at_load(experiment: Experiment, share: float) -> dict[str, float]:
-    """Return the rate of each workload in transactions/s; none of one whose baseline has no throughput."""
+    """Return the rate of each workload in transactions/s, except where the baseline has no throughput."""
     capacity = {
         name: _mean(experiment, name, THROUGHPUT, experiment.baseline) for name in experiment.workloads
     }
@@ -32,7 +30,7 @@ def rates_at_load(experiment: Experiment, share: float) -> dict[str, float]:
 def latencies_at_load(
     experiment: Experiment, plan: str, rates: Mapping[str, float], share: float
 ) -> tuple[AtLoad, ...]:
-    """Return the latencies of an experiment whose workloads had these rates; none where no block counts."""
+    """Return the latencies of an experiment at these rates; without workloads in which no block counts."""
     return tuple(
         AtLoad(workload, rate, share, experiment.id, found)
         for workload, rate in rates.items()
@@ -56,7 +54,7 @@ def _latency(experiment: Experiment, workload: str, metric: str, plan: str) -> L
 
 
 def _mean(experiment: Experiment, workload: str, metric: str, variant: str) -> float | None:
-    """Return an arm's mean over the blocks that count; None if there is none."""
+    """Return an arm's mean over the blocks that count; None if no block counts."""
     values = [
         arm.values[metric]
         for block in experiment.blocks

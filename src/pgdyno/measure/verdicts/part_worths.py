@@ -1,6 +1,6 @@
-"""The worth of each part of a configuration, from its effect alone and the whole's loss without it. Pure.
+"""The worth of each part of a configuration, from its effect alone and the loss without it. Pure.
 
-A part is a layer of a plan, a lever, or a few small ones together. All servers run in the same blocks.
+A part is a layer of a plan, a lever, or several small levers. All servers run in the same blocks.
 
     symbol  meaning                                                          unit
     T_0     throughput of the baseline                                       1/s
@@ -14,9 +14,9 @@ A part is a layer of a plan, a lever, or a few small ones together. All servers 
     interaction  left out / alone
     remainder    (T_w / T_0) / product of all worths
 
-Where parts act on ln T and at most two of them interact at a time, the interaction of two is shared equally
-between them, their worths are Shapley values, and the remainder is 1. A remainder that is not 1 shows that
-three or more interact. Experiments of earlier versions have no T_+p: the worth is what is lost without.
+If parts act on ln T and only pairs interact, each interaction is divided equally between its two parts, the
+worths are Shapley values, and the remainder is 1. Another remainder shows that three or more parts interact.
+Experiments of earlier versions have no T_+p: there, the worth is the loss without the part.
 
 Source: Shapley (1953), Contributions to the Theory of Games II, 307-317.
 """
@@ -36,9 +36,9 @@ from pgdyno.model.tuning.tuning import TUNED
 
 @dataclass(frozen=True)
 class PartEffect:
-    """The effects of one part: ratios of throughput. ``interaction`` is at a level that holds for all parts.
+    """The effects of one part, as throughput ratios. ``interaction`` has a simultaneous level for all parts.
 
-    ``alone`` and ``interaction`` None: it was only left out.
+    ``alone`` and ``interaction`` None: the part was only measured left out.
     """
 
     name: str
@@ -48,16 +48,16 @@ class PartEffect:
     interaction: Interval | None = None
 
     @property
-    def is_told(self) -> bool:
-        """Whether its worth is distinguishable from none."""
+    def is_distinguishable(self) -> bool:
+        """Whether the worth differs from 1 at the interval's level."""
         return self.worth.low > 1 or self.worth.high < 1
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """A whole taken apart on one workload. ``parts`` are in descending order of their worth.
+    """The worths of all parts on one workload. ``parts`` are in descending order of worth.
 
-    ``together`` is the worth of all parts that cannot be told from none; None if there are fewer than two.
+    ``together`` is the joint worth of all indistinguishable parts; None if there are fewer than two.
     """
 
     workload: str
@@ -67,36 +67,36 @@ class Attribution:
     whole: Interval
 
     @property
-    def told(self) -> tuple[PartEffect, ...]:
-        """The parts that have a worth of their own: all, if the others are not taken together."""
-        return tuple(one for one in self.parts if self.together is None or one.is_told)
+    def separate(self) -> tuple[PartEffect, ...]:
+        """The parts listed separately: all, unless small ones are combined."""
+        return tuple(one for one in self.parts if self.together is None or one.is_distinguishable)
 
     @property
     def small(self) -> tuple[PartEffect, ...]:
-        """The parts that are taken together."""
-        return tuple(one for one in self.parts if one not in self.told)
+        """The combined parts."""
+        return tuple(one for one in self.parts if one not in self.separate)
 
 
 def attributed_parts(experiment: Experiment) -> list[str]:
-    """Return the parts that the whole was taken apart into, by name; nothing if it was not."""
+    """Return the names of the parts that the whole was split into; empty if it was not split."""
     names = {one.name for one in experiment.variants}
     alone = [one.name.removeprefix(ONLY) for one in experiment.variants if one.name.startswith(ONLY)]
     return [part for part in alone if f"{WITHOUT}{part}" in names] or layers_left_out(experiment)
 
 
 def layers_left_out(experiment: Experiment) -> list[str]:
-    """Return the layers without which the plan was measured."""
+    """Return the layers that were left out of the plan in some variant."""
     left_out = [one.name.removeprefix(WITHOUT) for one in experiment.variants if one.name.startswith(WITHOUT)]
     return [name for name in left_out if name in set(Layer)]
 
 
 def whole_name(experiment: Experiment) -> str:
-    """Return the variant that was taken apart: a search's answer if there is one, else the plan."""
+    """Return the name of the variant that was split: a search's answer if there is one, else the plan."""
     return TUNED if TUNED in {one.name for one in experiment.variants} else PLAN
 
 
 def attributions(experiment: Experiment) -> tuple[Attribution, ...]:
-    """Return the whole taken apart on every workload with enough rounds; nothing if it was not."""
+    """Return the attribution on every workload with enough rounds; empty if the whole was not split."""
     parts = attributed_parts(experiment)
     found = (_attribution(experiment, workload, parts) for workload in experiment.workloads if parts)
     return tuple(one for one in found if one is not None)
@@ -132,7 +132,7 @@ def _attribution(experiment: Experiment, workload: str, names: Sequence[str]) ->
     return Attribution(
         workload,
         tuple(sorted(effects, key=lambda one: -one.worth.point)),
-        _together(experiment, workload, [worths[one.name] for one in effects if not one.is_told]),
+        _together(experiment, workload, [worths[one.name] for one in effects if not one.is_distinguishable]),
         known[_REMAINDER],
         known[_WHOLE],
     )
@@ -141,25 +141,25 @@ def _attribution(experiment: Experiment, workload: str, names: Sequence[str]) ->
 def _interactions(
     experiment: Experiment, workload: str, parts: Sequence[_PartArms]
 ) -> Mapping[str, Interval]:
-    """Return the interactions at a level at which all intervals hold together (Bonferroni)."""
+    """Return the interactions with simultaneous intervals (Bonferroni)."""
     level = 1 - (1 - experiment.design.level) / len(parts)
     wanted = {one.name: one.interaction for one in parts if one.is_alone}
     return contrast_intervals(experiment, workload, wanted, level=level)
 
 
 def _together(experiment: Experiment, workload: str, worths: Sequence[Weights]) -> Interval | None:
-    """Return the worth of several parts together; None if there are not several."""
+    """Return the joint worth of several parts; None for fewer than two."""
     if len(worths) < 2:
         return None
     return contrast_intervals(experiment, workload, {_WHOLE: _sum(worths)}).get(_WHOLE)
 
 
-_WHOLE, _REMAINDER = "", "*"  # no part is called so
+_WHOLE, _REMAINDER = "", "*"  # no part has these names
 
 
 @dataclass(frozen=True)
 class _PartArms:
-    """The arms that tell a part: the baseline, the whole, and where it is left out and alone."""
+    """The arms that determine a part's worth: baseline, whole, and those without it and with it alone."""
 
     name: str
     baseline: str

@@ -1,8 +1,8 @@
-"""pgdyno's configurations compared with every peer's, workload by workload. Pure.
+"""Compare pgdyno's configurations with every peer's, by workload. Pure.
 
-Both are measured in the same blocks, so that their ratio needs no baseline between them. The fastest peer is
-the one with the largest ratio to the baseline; as it is chosen by the figures that it is then compared by,
-chance makes it look faster, and a configuration of pgdyno's look smaller beside it, never larger.
+Both run in the same blocks, so their ratio needs no baseline. The fastest peer is the one with the largest
+ratio to the baseline. It is selected by the same figures that it is compared by, so chance favours it
+(selection bias): the gain of pgdyno's configurations is underestimated, never overestimated.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pgdyno.model.plans.terms import (
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.peers import load
 
-_FEWEST_PEERS = 2  # beside one alone, the verdicts on both say what there is to say
+_FEWEST_PEERS = 2  # with a single peer, the verdicts on both are enough
 
 
 @dataclass(frozen=True)
 class PeerEffects:
-    """Throughput of pgdyno's configurations over that of each peer's on one workload.
+    """Throughput ratios of pgdyno's configurations to each peer's on one workload.
 
-    ``ratios`` by peer, the fastest first, then by configuration.
+    ``ratios`` are by peer, the fastest first, then by configuration.
     """
 
     workload: str
@@ -44,7 +44,7 @@ class PeerEffects:
 
 
 def own_arms_of(experiment: Experiment) -> list[str]:
-    """Return the names of pgdyno's own configurations, in their order."""
+    """Return the names of pgdyno's configurations, in order."""
     return [one.name for one in experiment.variants if _is_own(one.name)]
 
 
@@ -54,28 +54,28 @@ def _is_own(name: str) -> bool:
 
 
 def peers_of(experiment: Experiment) -> list[str]:
-    """Return the names of the others' configurations; none where fewer than two are of known peers."""
+    """Return the names of the other configurations; empty if fewer than two are known peers'."""
     ours = {*own_arms_of(experiment), experiment.baseline}
     others = [one.name for one in experiment.variants if one.name not in ours]
     return others if len(load().keys() & set(others)) >= _FEWEST_PEERS and len(ours) > 1 else []
 
 
 def added_to_peers(experiment: Experiment) -> list[Variant]:
-    """Return the configurations that were given beside the known peers and pgdyno's own."""
+    """Return the configurations other than those of known peers and pgdyno, and the baseline."""
     with_host = (f"{name}{WITH_HOST}" for name in load())
     known = {*load(), *with_host, *own_arms_of(experiment), experiment.baseline}
     return [one for one in experiment.variants if one.name not in known]
 
 
 def peer_effects(experiment: Experiment) -> tuple[PeerEffects, ...]:
-    """Return the ratios on every workload with enough rounds; nothing if no peers were measured."""
+    """Return the ratios on every workload with enough rounds; empty if no peers were measured."""
     peers, ours = peers_of(experiment), own_arms_of(experiment)
-    found = (_effects(experiment, workload, peers, ours) for workload in _told(experiment) if peers)
+    found = (_effects(experiment, workload, peers, ours) for workload in _reported(experiment) if peers)
     return tuple(one for one in found if one is not None)
 
 
-def _told(experiment: Experiment) -> Sequence[str]:
-    """Return all workloads; of a pass like TPC-H's its two runs, which hold all of its queries."""
+def _reported(experiment: Experiment) -> Sequence[str]:
+    """Return all workloads; for TPC-H-like passes only the two runs, which cover all queries."""
     runs = [name for name in experiment.workloads if name.removeprefix(PREFIX) in TPCH_RUNS]
     return experiment.workloads if experiment.tpch is None else runs
 

@@ -1,7 +1,4 @@
-"""Throughput scaling with clients or workers: a curve per load and size.
-
-Nothing else varies.
-"""
+"""Throughput scaling with clients or workers: one curve per load and database size."""
 
 from __future__ import annotations
 
@@ -12,24 +9,25 @@ from functools import lru_cache
 from statistics import fmean, geometric_mean
 
 from pgdyno.base import numbers
-from pgdyno.model.experiments.experiment import Block, Cell, Experiment
+from pgdyno.model.experiments.experiment import Block, Experiment
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, THROUGHPUT
 from pgdyno.model.experiments.scaling import Confirmation, Knee, Scaling
+from pgdyno.model.experiments.workload import Cell
 from pgdyno.stats.curves.confirmation import confirm
 from pgdyno.stats.curves.scaling import analyse, observe
 
-_OFFSETS = {"clients": 0, "workers": 1}  # how many work at level 0: beside its workers the leader does
-LEAST_LEVELS = 3  # two are a comparison, not a curve
-LEAST_ROUNDS = 5  # as for a verdict: with fewer, resampled rounds are too few for 95 %
+_OFFSETS = {"clients": 0, "workers": 1}  # processes at level 0: the leader works, too
+LEAST_LEVELS = 3  # two levels are a comparison, not a curve
+LEAST_ROUNDS = 5  # as for a verdict: fewer rounds are too few to resample for 95 %
 
 
 @dataclass(frozen=True)
 class ScalingCurve:
-    """One curve by level, under one load of one size; ``unit`` is the unit of a level.
+    """The curve of one load at one database size; ``unit`` is the unit of levels.
 
-    ``clients`` is how many ran it at once; None: they are the levels.
-    ``client_shares``: of the CPU time of client and server together, what the client took, by level.
-    ``operation`` is what the rates count, if not transactions.
+    ``clients`` is the number of concurrent clients; None if the levels are clients.
+    ``client_shares`` are the client's shares in the CPU time of client and server together, by level.
+    ``operation`` is the unit that rates count; None: transactions.
     """
 
     load: str
@@ -44,7 +42,7 @@ class ScalingCurve:
 
 @dataclass(frozen=True)
 class CurveKnee:
-    """The knee of a curve, which is called by its load and size; None: too few rounds count."""
+    """The knee of a curve, named by its load and size; ``knee`` None: too few rounds count."""
 
     curve: str
     unit: str
@@ -52,10 +50,10 @@ class CurveKnee:
 
 
 def scaling_curves(experiment: Experiment) -> tuple[ScalingCurve, ...]:
-    """Return the curves of a grid that has at least three levels, in at least five rounds.
+    """Return the curves of a grid with at least three levels, in at least five rounds.
 
-    With several variants the question is which of them is better, and there are none. A round is a block of
-    each curve: all cells are measured in it, in random order.
+    Empty for several variants, which are compared instead. A round has a block of all cells of a curve, in
+    random order.
     """
     return tuple(
         ScalingCurve(
@@ -74,7 +72,7 @@ def scaling_curves(experiment: Experiment) -> tuple[ScalingCurve, ...]:
 
 
 def knees(experiment: Experiment) -> tuple[CurveKnee, ...]:
-    """Return the knees of all curves, at once: without laws. A grid of fewer than three levels has none."""
+    """Return the knees of all curves with at least three levels; quick: no scaling laws are fitted."""
     return tuple(
         CurveKnee(
             f"{one.load}, {numbers.size(one.database_bytes)}",
@@ -87,7 +85,7 @@ def knees(experiment: Experiment) -> tuple[CurveKnee, ...]:
 
 
 def shown_by_curves(experiment: Experiment) -> frozenset[str]:
-    """Return the workloads that are levels of a curve of which enough was measured."""
+    """Return the workloads that are levels of a sufficiently measured curve."""
     return frozenset(name for one in measured_curves(experiment) if one.is_enough for name in one.levels)
 
 
@@ -105,17 +103,17 @@ class MeasuredCurve:
 
     @property
     def by_round(self) -> Mapping[int, Mapping[int, float]]:
-        """The throughput by level, by round."""
+        """The throughput by round and level."""
         return _rates(self.blocks, self.levels)
 
     @property
     def rounds(self) -> list[Mapping[int, float]]:
-        """The throughput by level of every round."""
+        """The throughput by level, for every round in order."""
         return list(self.by_round.values())
 
     @property
     def is_enough(self) -> bool:
-        """Whether it is a curve."""
+        """Whether enough was measured for a curve."""
         rounds = self.rounds
         return (
             len(rounds) >= LEAST_ROUNDS
@@ -129,12 +127,12 @@ def _analysed(rounds: Sequence[Mapping[int, float]], offset: int) -> Scaling:
 
 @lru_cache(maxsize=64)
 def _analysed_once(rounds: tuple[tuple[tuple[int, float], ...], ...], offset: int) -> Scaling:
-    """Fits take seconds, and the terminal, the page and the JSON each ask for the same ones."""
+    """Return the fits, cached: they take seconds, and terminal, page and JSON need the same ones."""
     return analyse([dict(rates) for rates in rounds], offset=offset)
 
 
 def measured_curves(experiment: Experiment) -> Iterator[MeasuredCurve]:
-    """Yield the measurements of every curve; none if there are several variants."""
+    """Yield the measurements of every curve; nothing for several variants."""
     places = dict.fromkeys(map(_place, experiment.cells.values()))
     for place in places if len(experiment.variants) == 1 else ():
         levels = {name: cell.level for name, cell in experiment.cells.items() if _place(cell) == place}
@@ -160,7 +158,7 @@ def _rates(blocks: Sequence[Block], levels: Mapping[str, int]) -> Mapping[int, M
 
 
 def _client_shares(blocks: Sequence[Block], levels: Mapping[str, int]) -> Mapping[int, float]:
-    """Return the mean share by level, of blocks in which both were metered."""
+    """Return the client's mean share by level, from blocks with both meters."""
     shares: dict[int, list[float]] = defaultdict(list)
     for block in blocks:
         values = block.arms[0].values

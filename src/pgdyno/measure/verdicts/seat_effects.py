@@ -1,22 +1,21 @@
-"""Remove the effects of seats: of four or more arms that change their seats from round to round. Pure.
+"""Remove seat effects: for four or more arms that change seats from round to round. Pure.
 
-A seat is a copy of the data and a place in the order of start. Arms change their seats from round to round,
-so that each arm has had each seat (a Latin square). A seat's own speed therefore cancels in the mean of an
-arm, but not in the spread of its rounds: on a machine whose memory is not the same everywhere, that was more
-than all other noise together.
+A seat is a data copy and a position in the start order. Arms change seats from round to round, so that each
+arm has each seat (a Latin square). A seat's speed therefore cancels in an arm's mean, but not in the spread
+of its rounds: on a machine with non-uniform memory, that exceeded all other noise together.
 
     symbol  meaning                                                          shape     unit
     R, k    rounds, arms                                                     ()        1
     m_ra    ln of the metric of arm a in round r, mean of its blocks         (R, k)    1
     ρ_r, α_a, s_j   effects of round, arm and seat: m_ra = ρ_r + α_a + s_seat(r, a) + e
-    f       widening of the rounds' spread                                   ()        1
+    f       widening factor of the rounds' spread                            ()        1
 
-The three are fitted by least squares. k - 1 effects of seats cost one degree of freedom of the R - 1 that a
-pair of arms has: deviations of rounds are widened by f = √((R - 1)/(R - 2)) · t(R - 2)/t(R - 1), so that what
-takes R rounds for R - 1 degrees of freedom is as careful as it has to be. Simulated with and without effects
-of seats, intervals cover 95 to 97 %.
+The three are fitted by least squares. The k - 1 seat effects cost a pair of arms one of its R - 1 degrees of
+freedom. Deviations of rounds are therefore widened by f = √((R - 1)/(R - 2)) · t(R - 2)/t(R - 1): methods
+that assume R - 1 degrees of freedom for R rounds then have the right coverage. Simulated with and without
+seat effects, intervals cover 95 to 97 %.
 
-With two or three arms there is little to gain, and the rounds are too few to tell: they are left as they are.
+Two or three arms gain little, and have too few rounds for a fit: their series are not changed.
 
 Source: Montgomery (2017), Design and Analysis of Experiments, §4.2 (Latin squares).
 """
@@ -41,10 +40,10 @@ _WIDENED_FOR = 0.995
 
 @dataclass(frozen=True)
 class SeatEffects:
-    """Effects of seats on one metric of one workload; ``arms`` are in the order of their seats."""
+    """Seat effects on one metric of one workload; ``arms`` are in the order of their first seats."""
 
     arms: tuple[str, ...]
-    effects: tuple[float, ...]  # ln, of mean 0
+    effects: tuple[float, ...]  # on log scale, mean 0
     rounds: int
 
     @property
@@ -55,7 +54,7 @@ class SeatEffects:
     def removed(
         self, series: Mapping[int, Sequence[float]], variant: str, baseline: str
     ) -> dict[int, list[float]]:
-        """Return ln(variant / baseline) by round without the effects of their seats, its spread widened.
+        """Return ln(variant / baseline) by round without seat effects, with widened spread.
 
         Shapes: series[round][block].
         """
@@ -67,7 +66,7 @@ class SeatEffects:
         )
 
     def of(self, round_: int, variant: str) -> float:
-        """Return the effect of the seat that an arm had in a round, in ln."""
+        """Return the effect, on log scale, of an arm's seat in a round."""
         return self.effects[seats(len(self.arms), round_)[self.arms.index(variant)]]
 
 
@@ -81,7 +80,7 @@ def widened(series: Mapping[int, Sequence[float]]) -> dict[int, list[float]]:
 
 
 def widening(rounds: int) -> float:
-    """Return f, by the quantile that corrections for several comparisons need: more than enough for 95 %."""
+    """Return f at the quantile that multiple comparisons need: conservative for 95 %."""
     quantiles = special.stdtrit(np.array([rounds - 2, rounds - 1], dtype=float), _WIDENED_FOR)
     return math.sqrt((rounds - 1) / (rounds - 2)) * float(quantiles[0] / quantiles[1])
 
@@ -89,10 +88,10 @@ def widening(rounds: int) -> float:
 def seat_effects(
     blocks: Sequence[Block], workload: str, metric: str, variants: Sequence[str], design: Design
 ) -> SeatEffects | None:
-    """Return the effects of seats; None where they cannot be told, or need not be.
+    """Return the seat effects; None if they cannot be estimated, or need not be.
 
-    That takes at least four arms in turns, numbers that were fixed beforehand, and as many rounds in which
-    all arms count as there are arms.
+    Estimation needs at least four arms in turns, a number of rounds fixed beforehand, and at least as many
+    rounds as arms in which all arms count, evenly spread over the seats.
     """
     if (
         len(variants) < LEAST_ARMS
@@ -111,7 +110,7 @@ def seat_effects(
 def _round_means(
     blocks: Sequence[Block], workload: str, metric: str, variants: Sequence[str]
 ) -> dict[int, list[float]]:
-    """Return ln of the metric by round, a mean for each arm, of the blocks in which all arms count."""
+    """Return each arm's mean log metric by round, from the blocks in which all arms count."""
     found: dict[int, list[list[float]]] = {}
     for block in blocks:
         values = {arm.variant: arm.values.get(metric, 0.0) for arm in block.arms}
@@ -122,7 +121,7 @@ def _round_means(
 
 
 def _fitted(rounds: Sequence[int], means: FloatArray) -> FloatArray:
-    """Return the effects of seats, of mean 0. Shapes: rounds (R,), means (R, k), returned (k,)."""
+    """Return the seat effects, with mean 0. Shapes: rounds (R,), means (R, k), returned (k,)."""
     count, arms = means.shape
     taken = np.array([seats(arms, round_) for round_ in rounds])
     columns = np.zeros((count, arms, count + 2 * arms))

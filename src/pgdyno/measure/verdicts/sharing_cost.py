@@ -1,13 +1,13 @@
-"""The cost of shared tables: how they scale with clients, relative to tables of each client's own.
+"""The cost of shared tables: their scaling with clients, relative to separate tables for each client.
 
     symbol  meaning                                                     unit
     x_n     rate of n clients on shared tables, in one round            1/s
-    y_n     the same on tables of each client's own, in that round      1/s
-    r_n     (x_n / x_1) / (y_n / y_1): scaling that is left with them   1
+    y_n     the same on separate tables of each client, in that round   1/s
+    r_n     (x_n / x_1) / (y_n / y_1): remaining share of the scaling   1
 
-Own tables share no pages, rows or locks: an r_n below 1 is what clients lose to each other by these, and
+Separate tables share no pages, rows or locks. So r_n below 1 is the loss from contention on these, and
 y_n / y_1 the scaling that machine and server allow. The rates themselves are not compared: few clients read
-few of the own rows, which caches hold longer. How much longer depends on n, so that r_n has a part of it.
+few separate rows, which stay in caches longer. This effect depends on n, so r_n contains some of it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pgdyno.measure.verdicts.scaling import LEAST_ROUNDS, MeasuredCurve, measure
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.experiments.workload import name_on_shared_tables
-from pgdyno.stats.amount import mean_amount
+from pgdyno.stats.mean_amount import mean_amount
 
 
 @dataclass(frozen=True)
 class SharedLevel:
-    """The scaling left with shared tables at one number of clients, as a share of that with own ones."""
+    """The scaling on shared tables at one number of clients, relative to that on separate tables."""
 
     level: int
     ratio: Interval
@@ -34,14 +34,14 @@ class SharedLevel:
 
 @dataclass(frozen=True)
 class SharingCost:
-    """A load on shared tables against the same on own ones, from two clients on."""
+    """A load on shared tables compared with the same on separate tables, for two or more clients."""
 
     load: str
     levels: tuple[SharedLevel, ...]
 
 
 def sharing_costs(experiment: Experiment) -> tuple[SharingCost, ...]:
-    """Return the cost of sharing by load; none where it was not measured on both, in five rounds."""
+    """Return the cost of sharing by load, for loads measured on both kinds of tables in five rounds."""
     curves = {curve.load: curve for curve in measured_curves(experiment)}
     level = experiment.design.level
     found = (

@@ -1,12 +1,11 @@
-"""Effects of whole trials, adjusted for the CPU time stolen from each.
+"""Effects of alternating trials, adjusted for the CPU time that the hypervisor stole from each.
 
-The hypervisor steals it.
+Trials of ten seconds are far apart, so a busy neighbour can hit one arm and not the other. Steal time
+explains nearly all of that noise (docs/decisions/0030), and is known. The adjusted effect is reported in
+addition to the verdict and decides nothing: the verdict's interval needs no model of the influence of steal
+time.
 
-Trials of ten seconds are far apart, so that one arm can meet a busy neighbour and the other not. What was
-stolen explains nearly all of that (docs/decisions/0030), and is known. The adjusted effect stands beside the
-verdict and decides nothing: the verdict's interval needs no model of what stolen time does.
-
-There is one only if stolen time cannot be an effect of the arm itself. Every condition is tested here.
+An effect is adjusted only if steal time cannot be an effect of the arm. Every condition is tested here.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pgdyno.base.facts import Unknown
-from pgdyno.host.awake import idling_files
+from pgdyno.host.cpu_idling import idling_files
 from pgdyno.measure.blocks.blocks import BY_OTHERS
 from pgdyno.measure.verdicts.analysis import verdict_metrics
 from pgdyno.model.experiments.experiment import DesignKind, Experiment
@@ -26,9 +25,9 @@ from pgdyno.model.experiments.verdict import Interval
 from pgdyno.stats.covariate import Trial, adjust_for_covariate, differs_between_arms
 
 STOLEN = "steal_share"
-LEAST_TRIALS = 12  # fewer leave too little to tell what stolen time does: the smallest that was validated
-LEAST_SD = 0.01  # of the share stolen: at the usual slope of -5 it moves throughput by 5 %
-DIFFERS_AT = 0.10  # p-value; above the usual 5 %, because to overlook a difference is worse than to refuse
+LEAST_TRIALS = 12  # the smallest validated number; fewer cannot estimate the influence of steal time
+LEAST_SD = 0.01  # of the steal share: at the usual slope of -5, it changes throughput by 5 %
+DIFFERS_AT = 0.10  # p-value; above the usual 5 %, because missing a difference is worse than refusing
 
 _WAKES = frozenset({"io_method", "commit_delay", "commit_siblings"})
 _WAKING_FILES = frozenset({"/proc/sys/net/core/busy_read", "/proc/sys/net/core/busy_poll"})
@@ -36,7 +35,7 @@ _WAKING_FILES = frozenset({"/proc/sys/net/core/busy_read", "/proc/sys/net/core/b
 
 @dataclass(frozen=True)
 class AdjustedEffect:
-    """A variant against the baseline as if the same had been stolen from all; 1.0 = no change."""
+    """A variant's ratio to the baseline at equal steal time; 1.0 = no change."""
 
     metric: str
     variant: str
@@ -45,9 +44,9 @@ class AdjustedEffect:
 
 @dataclass(frozen=True)
 class Adjustment:
-    """One workload's adjusted effects; none, and why, where stolen time may be an effect of the variant.
+    """One workload's adjusted effects; empty, with a reason, if steal time may depend on the variant.
 
-    ``lowest`` and ``highest`` are the shares of the CPU time that were stolen from a trial.
+    ``lowest`` and ``highest`` are the extreme steal shares of the trials.
     """
 
     workload: str
@@ -60,7 +59,7 @@ class Adjustment:
 
 
 def touching_wakeups(experiment: Experiment) -> tuple[str, ...]:
-    """Return the settings and files by which variants differ that change how CPUs idle or are woken."""
+    """Return the differing settings and files of variants that affect CPU idling or wake-ups."""
     given = [variant.settings for variant in experiment.variants]
     names = dict.fromkeys(name for settings in given for name in settings)
     differing = [name for name in names if len({settings.get(name) for settings in given}) > 1]
@@ -69,9 +68,9 @@ def touching_wakeups(experiment: Experiment) -> tuple[str, ...]:
 
 
 def adjustments(experiment: Experiment) -> tuple[Adjustment, ...]:
-    """Return one for each workload of whole trials from which clearly more or less was stolen.
+    """Return the adjustments of workloads in alternating trials with clearly varying steal time.
 
-    Steps of longer workloads, cells of grids and single queries have tables of their own, and none of this.
+    None for steps, cells of grids and TPC-H-like queries, which have separate tables.
     """
     if (
         experiment.design.kind is not DesignKind.ALTERNATING
@@ -107,18 +106,16 @@ def _adjustment(experiment: Experiment, workload: str) -> Adjustment | None:
 
 
 def _refusal(experiment: Experiment, trials: list[Trial]) -> str | None:
-    """Return why stolen time may be an effect of the variants, or cannot be told from them."""
+    """Return why steal time may be an effect of the variants, or is confounded with them; None if neither."""
     if names := touching_wakeups(experiment):
-        return f"{', '.join(names)} changes how CPUs idle or are woken, and with that how much is stolen"
+        return f"{', '.join(names)} changes CPU idling or wake-ups, and thereby steal time"
     if experiment.burstable_type:
-        return f"{experiment.burstable_type} has CPU credits: stolen time depends on earlier use"
+        return f"{experiment.burstable_type} has CPU credits: steal time depends on earlier use"
     if len(trials) < LEAST_TRIALS:
-        return f"only {len(trials)} trials tell how much was stolen, and at least {LEAST_TRIALS} have to"
+        return f"only {len(trials)} trials have steal time; at least {LEAST_TRIALS} are needed"
     p_value = differs_between_arms(trials)
     if p_value is not None and p_value < DIFFERS_AT:
-        return (
-            f"the variants lost different shares of their CPU time (p = {p_value:.2g}), maybe by themselves"
-        )
+        return f"the steal shares of the variants differ (p = {p_value:.2g}), maybe because of the variants"
     return None
 
 
@@ -129,9 +126,9 @@ def _arms(experiment: Experiment) -> list[str]:
 
 
 def _trials(experiment: Experiment, workload: str, metric: str) -> list[Trial]:
-    """Return the trials that tell, those included that do not count only because too much was stolen.
+    """Return the usable trials, including those that are void only because of steal time.
 
-    A round with one of them says nothing about a difference between variants.
+    Rounds with a single one are left out: they have no information on differences between variants.
     """
     arms = {name: index for index, name in enumerate(_arms(experiment))}
     found = [
@@ -142,9 +139,9 @@ def _trials(experiment: Experiment, workload: str, metric: str) -> list[Trial]:
         if STOLEN in arm.audit and arm.values.get(metric, 0.0) > 0
         if arm.void is None or BY_OTHERS[STOLEN] in arm.void
     ]
-    return list(_in_company(found))
+    return list(_not_alone_in_round(found))
 
 
-def _in_company(trials: list[Trial]) -> Iterator[Trial]:
+def _not_alone_in_round(trials: list[Trial]) -> Iterator[Trial]:
     of_round = Counter(trial.round for trial in trials)
     return (trial for trial in trials if of_round[trial.round] > 1)

@@ -1,28 +1,26 @@
-"""The parts of a client-driven transaction's time.
-
-Each load leaves out one more of them.
+"""The parts of a client-driven transaction's time, from loads that each leave out one more part.
 
     symbol  measured at one client, means of a round                                            unit
-    T       time from one transaction to the next: 1 / throughput, issued by the client         µs
+    T       time between transactions: 1 / throughput, issued by the client                     µs
     S       CPU time of the server per transaction, issued by the client                        µs
     C       CPU time of the server per execution in the loop in C                               µs
     P       the same in the loop in PL/pgSQL                                                    µs
     E       the same in the loop in C without a query: the loop itself                          µs
-    Q       the same of one query that has all the rows: its executor starts and ends once      µs
+    Q       the same of one query that reads all rows: its executor starts and ends once        µs
 
-    part                    what it is     what is in it
-    network + client        T − S          the client's own work, the kernel's way between them, being
-                                           woken; not the server's system calls: they are its CPU time
+    part                    formula        contents
+    network + client        T − S          the client's work, the kernel's network path, wake-ups; not the
+                                           server's system calls, which are in its CPU time
     protocol + transaction  S − (C − E)    messages, portal, begin and end of the transaction, the server's
                                            system calls; no parsing and planning: the statement is prepared
-    executor start and end  C − E − Q      looking up the cached plan, a snapshot, making the executor and
-                                           throwing it away
+    executor start and end  C − E − Q      looking up the cached plan, a snapshot, creating and destroying
+                                           the executor state
     the query itself        Q              searching the index, reading one row
-    PL/pgSQL, beside that   P − (C − E)    interpreting the loop and its variables; no part of T
+    PL/pgSQL, beside that   P − (C − E)    interpreting the loop and its variables; not part of T
 
-The first four add up to T. Each is a mean over rounds of differences within a round: what disturbs a round
-disturbs both sides. A server that runs beside its client has warmer or colder caches than one that loops:
-that is part of the difference, and cannot be told from it.
+The first four add up to T. Each is the mean over rounds of a difference within a round, so disturbances of a
+round affect both sides. A server with an active client has warmer or colder caches than one that loops. The
+difference contains this effect, which is indistinguishable from it.
 """
 
 from __future__ import annotations
@@ -45,16 +43,16 @@ from pgdyno.model.experiments.workload import (
     PLPGSQL_LOOP,
     issuer_and_words,
 )
-from pgdyno.stats.amount import Amount, mean_amount
+from pgdyno.stats.mean_amount import Amount, mean_amount
 
 _LOADS = (*CURVES, *BESIDE)
 
 
 @dataclass(frozen=True)
 class TimePart:
-    """A part of a transaction's time, in µs; ``share`` is of the whole transaction.
+    """A part of a transaction's time, in µs; ``share`` is its share of the whole transaction.
 
-    One that is not ``is_distinguishable`` has an interval with 0 in it.
+    Unless ``is_distinguishable``, its interval contains 0.
     """
 
     name: str
@@ -65,12 +63,12 @@ class TimePart:
 
 @dataclass(frozen=True)
 class TransactionSplit:
-    """The transaction of one client on a variant's server: ``parts`` add up to it.
+    """The time of one client's transaction on a variant's server: ``parts`` add up to it.
 
-    ``words`` are on its statement and tables; none: the usual ones.
-    ``plpgsql`` is no part of it: what an execution in a loop in PL/pgSQL takes besides the query.
-    ``per_cpu_s``: how many executions one second of a CPU's time is enough for, by load; ``loop_ns``: what
-    one iteration takes of a loop in C without a query.
+    ``words`` describe its statement and tables; empty: the usual ones.
+    ``plpgsql`` is not one of the parts: the time of an execution in a PL/pgSQL loop in addition to the query.
+    ``per_cpu_s`` is the number of executions per second of CPU time, by load; ``loop_ns`` is the time of one
+    iteration of the loop in C without a query.
     """
 
     variant: str
@@ -85,14 +83,14 @@ class TransactionSplit:
 
 @dataclass(frozen=True)
 class _Round:
-    """T, and server CPU times by load: of one round, in µs."""
+    """T and the server CPU times by load of one round, in µs."""
 
     t: float
     cpu: Mapping[str, float]
 
     @property
     def times(self) -> dict[str, float]:
-        """Return every part's time, and the one that is none."""
+        """Return the time of every part, and of PL/pgSQL last, in µs."""
         in_c = self.cpu[C_LOOP] - self.cpu[EMPTY_LOOP]
         return {
             "network + client": self.t - self.cpu[CLIENT],
@@ -104,7 +102,7 @@ class _Round:
 
 
 def transaction_splits(experiment: Experiment) -> tuple[TransactionSplit, ...]:
-    """Return a split per variant, statement and tables; none of loads measured in fewer than five rounds."""
+    """Return a split per variant, statement and tables with all loads measured in at least five rounds."""
     issued = (issuer_and_words(cell.load) for cell in experiment.cells.values())
     found = (
         (variant.name, words, _rounds(experiment, variant.name, words))
@@ -118,7 +116,7 @@ def transaction_splits(experiment: Experiment) -> tuple[TransactionSplit, ...]:
 
 
 def shown_by_splits(experiment: Experiment) -> frozenset[str]:
-    """Return the workloads that are measured for the splits alone, if there are any."""
+    """Return the workloads that are measured only for the splits."""
     split = {one.words for one in transaction_splits(experiment)}
     issued = {name: issuer_and_words(cell.load) for name, cell in experiment.cells.items()}
     return frozenset(name for name, (issuer, words) in issued.items() if issuer in BESIDE and words in split)
@@ -145,7 +143,7 @@ def _split(variant: str, words: str, rounds: Sequence[_Round], level: float) -> 
 
 
 def _rounds(experiment: Experiment, variant: str, words: str) -> list[_Round]:
-    """Return the rounds in which all loads with these words were measured at one client, and count."""
+    """Return the rounds in which all loads with these words were measured with one client, and count."""
     alone = {name: issuer_and_words(cell.load) for name, cell in experiment.cells.items() if cell.level == 1}
     loads = {name: issuer for name, (issuer, own) in alone.items() if own == words}
     values: dict[int, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))

@@ -1,4 +1,4 @@
-"""The worth of each part of a plan in words. Pure."""
+"""The worth of each part of a plan, in words. Pure."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from pgdyno.report.elements.tables import NOTHING, Column, Figure, Table, figure
 
 NEED_NOT_ADD_UP = (
     "The parts were only left out, not measured alone. Their effects need not add up to that of the whole: a "
-    "gain that either of two brings is lost only if both are left out, and one that takes both is lost with "
-    "either. The remainder is the difference."
+    "gain that either of two parts gives is lost only if both are left out, and a gain that needs both is "
+    "lost if either is. The remainder is the difference."
 )
 ADD_UP = (
-    "A part's worth is the mean of its effect alone and of what the whole loses without it, so that a gain "
-    "that takes two parts is shared between them. The remainder is what this leaves: there is none unless "
-    "three or more parts depend on one another."
+    "A part's worth is the mean of its effect alone and of the loss of the whole without it, so a gain that "
+    "needs two parts is divided between them. There is a remainder only if three or more parts depend on one "
+    "another."
 )
 _NOTHING = "may be nothing"
 
 
 @dataclass(frozen=True)
 class AttributionRow:
-    """A line of the table: a part, several together, the remainder, or the whole.
+    """A row of the table: a part, several parts together, the remainder, or the whole.
 
     ``alone`` and ``left_out`` None: only the effect is known.
     """
@@ -52,27 +52,27 @@ class AttributionRow:
 
 
 def attribution_text(experiment: Experiment) -> str:
-    """Return a line for each part and workload; nothing if the plan was not taken apart."""
+    """Return a line for each part and workload; empty if the plan was not split into parts."""
     if not attributed_parts(experiment):
         return ""
     found = attributions(experiment)
     if not found:
         return (
-            "The worth of each part is not known: in too few rounds all servers count, or more transactions "
-            "fail on one.\n"
+            "The worth of each part is unknown: all servers count in too few rounds, or more transactions "
+            "fail on one of them.\n"
         )
     lines = [line for one in found for line in _lines(one, rows_of(one, whole_name(experiment)))]
     return "\n".join(["The worth of each part, in throughput:", *lines, how_to_add(found)]) + "\n"
 
 
 def how_to_add(found: tuple[Attribution, ...]) -> str:
-    """Say whether the parts add up to the whole, and why not if they need not."""
+    """Return an explanation of whether the parts add up to the whole."""
     return ADD_UP if all(part.alone is not None for one in found for part in one.parts) else NEED_NOT_ADD_UP
 
 
 def rows_of(attribution: Attribution, whole: str) -> tuple[AttributionRow, ...]:
-    """Return the rows on one workload: the parts told from nothing, the others together, and the sum."""
-    rows = [_part_row(one) for one in attribution.told]
+    """Return the rows of one workload: the separate parts, the others together, remainder and whole."""
+    rows = [_part_row(one) for one in attribution.separate]
     if attribution.together is not None:
         names = ", ".join(one.name for one in attribution.small)
         rows.append(AttributionRow(f"{names} together", attribution.together, remark(attribution.together)))
@@ -91,7 +91,7 @@ def rows_of(attribution: Attribution, whole: str) -> tuple[AttributionRow, ...]:
 
 
 def remark(interval: Interval) -> str:
-    """Describe the uncertainty of an interval; nothing if it shows a gain."""
+    """Return a remark on an interval; empty if it shows a gain."""
     if interval.high < 1:
         return "costs"
     return _NOTHING if interval.low <= 1 else ""
@@ -105,7 +105,7 @@ def _part_row(part: PartEffect) -> AttributionRow:
 def _of_interaction(interval: Interval | None) -> str:
     if interval is None or interval.low <= 1 <= interval.high:
         return ""
-    return f"{'more' if interval.low > 1 else 'less'} beside the others than alone"
+    return f"{'more' if interval.low > 1 else 'less'} with the others than alone"
 
 
 def _of_remainder(interval: Interval) -> str:
@@ -116,7 +116,7 @@ def _of_remainder(interval: Interval) -> str:
 
 def _of_overlap(interval: Interval) -> str:
     if interval.low > 1:
-        return "brought by more than one part alike"
+        return "gained by any of several parts"
     return "counted in more than one part" if interval.high < 1 else _NOTHING
 
 
@@ -140,7 +140,7 @@ def change(interval: Interval) -> str:
 
 
 def attribution_figure(experiment: Experiment) -> Figure | None:
-    """Return the waterfall of every workload; None if nothing was taken apart, or too few rounds count."""
+    """Return the waterfall of every workload; None without parts, or if too few rounds count."""
     found = {one.workload: rows_of(one, whole_name(experiment)) for one in attributions(experiment)}
     if not found:
         return None

@@ -1,20 +1,20 @@
-"""How CPUs idled while something was measured, in one sentence. Pure."""
+"""How CPUs idled during a measurement, in one sentence. Pure."""
 
 from __future__ import annotations
 
 from pgdyno.base.text import listed
-from pgdyno.host.awake import Awake, AwakeMeans
+from pgdyno.host.cpu_idling import Awake, AwakeMeans
 from pgdyno.model.experiments.experiment import Experiment
 
 _BY = {
     AwakeMeans.HALTPOLL: "haltpoll, which lets idle CPUs poll before they halt",
-    AwakeMeans.SPINNERS: "a process of the lowest priority on each",
+    AwakeMeans.SPINNERS: "a lowest-priority process on each",
 }
 _ONE_DECIMAL_BELOW_US = 10
 
 
 def awake_sentence(awake: Awake) -> str:
-    """Return how CPUs were kept awake, and the wake-up latency."""
+    """Return a sentence on how CPUs idled or were kept awake, with the wake-up latency."""
     if awake.means is not None:
         instead = f"wake-up {_us(awake.held_us)} instead of {_us(awake.booted_us)}"
         return f"CPUs were kept awake by {_BY[awake.means]} ({instead})"
@@ -25,7 +25,7 @@ def awake_sentence(awake: Awake) -> str:
 
 
 def awake_remark(experiment: Experiment) -> str:
-    """Say that figures hold with CPUs kept awake, and how to get the others; nothing where they idled."""
+    """Return a remark on figures with CPUs kept awake; empty if they idled as booted."""
     awake = experiment.awake
     if awake is None or awake.means is None:
         return ""
@@ -34,8 +34,8 @@ def awake_remark(experiment: Experiment) -> str:
     levers = list(dict.fromkeys(one.change.lever for one in lines if one.touches_wakeups))
     depends = f" The worth of {listed(levers)} depends on that." if levers else ""
     return (
-        f"These figures are with CPUs kept awake: a wake-up took {_us(awake.held_us)}, as booted "
-        f"{_us(awake.booted_us)}{line}.{depends} --as-booted measures how it is as booted."
+        f"These figures hold with CPUs kept awake: a wake-up took {_us(awake.held_us)}, as booted "
+        f"{_us(awake.booted_us)}{line}.{depends} --as-booted measures without that."
     )
 
 

@@ -1,4 +1,4 @@
-"""The first screen: the findings per workload, in plain words. Pure."""
+"""The first screen: the results per workload, in plain words. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pgdyno.base import numbers
 from pgdyno.measure.view.series import arm_series, typical
-from pgdyno.measure.view.words import Statement, effect_text, metric_of, primary_metric, state, symbol
+from pgdyno.measure.view.wording import Statement, effect_text, metric_of, primary_metric, state, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Verdict
@@ -21,7 +21,7 @@ _LESSON = "Between before and after, each row has one layer of the plan more tha
 
 @dataclass(frozen=True)
 class CardLine:
-    """One verdict as it stands on a card."""
+    """One verdict on a card."""
 
     decision: str
     symbol: str
@@ -41,7 +41,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Measured:
-    """A variant's figures without a verdict: measured alone, or interrupted."""
+    """A variant's figures without a verdict: a single variant, or an interrupted experiment."""
 
     variant: str
     value: str
@@ -51,7 +51,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Card:
-    """One workload: its verdicts, or its figures (``alone``) without one."""
+    """One workload: its verdicts, or figures without a verdict (``alone``)."""
 
     workload: str
     entries: tuple[Entry, ...]
@@ -59,7 +59,7 @@ class Card:
 
     @property
     def is_compact(self) -> bool:
-        """Whether many variants leave each only a line; the chart below has the rest."""
+        """Whether each variant gets a single line, because there are several; the chart has the rest."""
         return len(self.entries) > 2
 
 
@@ -74,7 +74,7 @@ def cards(experiment: Experiment) -> tuple[Card, ...]:
 
 
 def measured(experiment: Experiment, workload: str) -> tuple[Measured, ...]:
-    """Return every variant's typical throughput with its range over the blocks that count."""
+    """Return every variant's geometric mean throughput, with its range over the blocks that count."""
     metric = metric_of(THROUGHPUT, experiment.operation(workload))
     found = []
     for arm in arm_series(experiment, workload, metric.name):
@@ -123,10 +123,10 @@ def _values(experiment: Experiment, verdict: Verdict) -> str:
 
 
 def before_and_after(experiment: Experiment) -> Table | None:
-    """Return the accelerator study's published table; None of other studies, and while nothing was measured.
+    """Return the accelerator study's published table; None for other studies, or without blocks.
 
-    A column is a workload. Rows are the default before, the whole plan after, between them the plan's layers,
-    one more in each row, and the gain of the whole, here with its interval and its verdict.
+    Columns are workloads. Rows are the default, then the plan with one more layer in each row up to the whole
+    plan, then the gain of the whole with its interval and verdict.
     """
     if experiment.name != _STUDY or not experiment.blocks:
         return None
@@ -153,7 +153,7 @@ def _rates(experiment: Experiment, variant: str) -> Iterator[str]:
 
 
 def _gains(experiment: Experiment) -> Iterator[tuple[str, ...]]:
-    """Yield the gain of the whole plan, its interval and its verdict, each of all workloads."""
+    """Yield rows with the gain of the whole plan, its interval and its verdict, by workload."""
     found = {v.workload: v for v in experiment.verdicts if (v.metric, v.variant) == (THROUGHPUT, PLAN)}
     known = [found.get(workload) for workload in experiment.workloads]
     if any(known):

@@ -1,4 +1,4 @@
-"""The page's figures, each with the table behind it: from an experiment to charts. Pure."""
+"""The page's figures: charts of an experiment, each with its table. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgdyno.base.text import sentence
 from pgdyno.measure.view.ratios import RatioChart, ratio_chart
 from pgdyno.measure.view.series import RatioPoint, TrialValues, arm_series, ratios
 from pgdyno.measure.view.values import value_chart
-from pgdyno.measure.view.words import direction_hint, effect_text, metric_of, symbol
+from pgdyno.measure.view.wording import direction_hint, effect_text, metric_of, symbol
 from pgdyno.model.experiments.experiment import Experiment, NoiseFloor
 from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.experiments.verdict import Verdict
@@ -24,9 +24,9 @@ from pgdyno.report.elements.tables import Column, Figure, Table, columns, figure
 
 
 def forest_figure(experiment: Experiment) -> Figure | None:
-    """Return all effects on one axis, grouped by metric; None when there is no interval to draw.
+    """Return all effects on one axis, grouped by metric; None without intervals, and for grids.
 
-    Those of a grid are too many for one axis: they have charts of their own.
+    A grid has too many effects for one axis, and has other charts.
     """
     if experiment.cells or not any(verdict.interval for verdict in experiment.verdicts):
         return None
@@ -42,7 +42,7 @@ def forest_figure(experiment: Experiment) -> Figure | None:
 
 
 def verdict_table(experiment: Experiment) -> Table:
-    """Return every number of every verdict."""
+    """Return a table with all figures of every verdict."""
     titles = ("Workload", "Metric", "Variant", "Verdict", "Effect", "Interval", "Detectable", "p", "p (Holm)")
     return Table(
         "Verdicts: effect relative to the baseline, with its interval and the smallest detectable effect",
@@ -55,7 +55,7 @@ def verdict_table(experiment: Experiment) -> Table:
 
 
 def ratio_figure(experiment: Experiment, verdict_key: tuple[str, str, str, str]) -> Figure | None:
-    """Return variant/baseline per block; the key is workload, metric, variant, baseline."""
+    """Return variant/baseline per block, if any; the key is workload, metric, variant, baseline."""
     workload, metric, variant, baseline = verdict_key
     points = ratios(experiment, workload, metric, variant, baseline)
     if not points:
@@ -78,7 +78,7 @@ def ratio_figure(experiment: Experiment, verdict_key: tuple[str, str, str, str])
 
 
 def value_figure(experiment: Experiment, workload: str, metric: str) -> Figure | None:
-    """Return every arm's own values per block."""
+    """Return every arm's values per block; None without values."""
     arms = [arm for arm in arm_series(experiment, workload, metric) if arm.points]
     if not arms:
         return None
@@ -118,7 +118,7 @@ def value_figure(experiment: Experiment, workload: str, metric: str) -> Figure |
 
 
 def memory_figure(proof: MemoryProof) -> Figure:
-    """Return the memory proof: every addend, the sum, the limit."""
+    """Return the memory proof: all items, their sum, and the limit."""
     caption = Caption(
         "memory",
         "Worst-case memory against the limit",
@@ -152,7 +152,7 @@ def _ratios(caption: Caption, chart: RatioChart, width: float) -> Markup:
 
 
 def _forest_groups(experiment: Experiment) -> list[ForestGroup]:
-    """Return a group per metric with a row per workload; with several variants also a group per workload."""
+    """Return a group per metric with a row per workload; with several variants, a group per workload, too."""
     has_variants = len({verdict.variant for verdict in experiment.verdicts}) > 1
     order = list(dict.fromkeys([*METRICS, *(verdict.metric for verdict in experiment.verdicts)]))
     grouped: dict[tuple[int, str, str], list[Verdict]] = {}
@@ -237,5 +237,5 @@ def _verdict_key(verdict: Verdict) -> tuple[str, str, str, str]:
 
 
 def _key(*parts: str) -> str:
-    """Return an id from any names: other characters than these would break the references to it."""
+    """Return an HTML id for any names; other characters would break references to it."""
     return "-".join("".join(c if c.isalnum() else f"_{ord(c):x}_" for c in part) for part in parts)

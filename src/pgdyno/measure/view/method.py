@@ -1,4 +1,4 @@
-"""How it was measured, in sentences and with every parameter. Pure."""
+"""The method of an experiment, in sentences and with all parameters. Pure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,9 @@ from pgdyno.base.text import listed
 from pgdyno.measure.design.phase import phase_of
 from pgdyno.measure.view.repeat import is_attached_as_found
 from pgdyno.measure.view.text_parts import parts_design, parts_sentences
-from pgdyno.measure.view.words import metric_of
-from pgdyno.model.experiments.experiment import (
-    STRETCH_ROUNDS,
-    Design,
-    DesignKind,
-    Experiment,
-    ResetPolicy,
-    Stopping,
-)
-from pgdyno.model.experiments.workload import DRIVER
+from pgdyno.measure.view.wording import metric_of
+from pgdyno.model.experiments.experiment import STRETCH_ROUNDS, Design, DesignKind, Experiment, Stopping
+from pgdyno.model.experiments.workload import DRIVER, ResetPolicy
 from pgdyno.report.elements.tables import Column, Table, columns
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT
 
@@ -31,14 +24,14 @@ _RESETS = {
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph and the words that lead it."""
+    """A paragraph with its lead."""
 
     lead: str
     text: str
 
 
 def method_paragraphs(experiment: Experiment) -> tuple[Paragraph, ...]:
-    """Return the design, the replication and the estimator, a paragraph each."""
+    """Return paragraphs on the design, the replication and the estimator."""
     design = experiment.design
     if experiment.parts:
         return (
@@ -62,18 +55,18 @@ def estimator_sentences(
     level_of: str = "started servers",
     because: str = "a server's own bias is the same in all blocks of its round",
 ) -> tuple[str, str, str]:
-    """Return how effect, interval and verdict come about, a sentence each.
+    """Return a sentence each on the derivation of effect, interval and verdict.
 
-    ``level_of`` is what the interval is of, and ``because`` why not of blocks.
+    ``level_of`` is the unit of replication for the interval, ``because`` the reason that it is not the block.
     """
     level, margin = numbers.share(design.level), numbers.share(design.equivalence_margin)
-    bias = f", widened for a bias of {numbers.share(design.bias)} of all rounds" if design.bias else ""
+    bias = f", widened for a bias of {numbers.share(design.bias)} common to all rounds" if design.bias else ""
     interval = (
         f"Its {level} interval is a t interval at the level of {level_of} (blocks nested in rounds, "
         f"degrees of freedom by Satterthwaite, widened where neighbouring rounds are alike{bias}), "
         f"because {because}."
         if design.stopping is Stopping.FIXED
-        else f"Its {level} interval is anytime-valid{bias}, because the data themselves decided when "
+        else f"Its {level} interval is anytime-valid{bias}, because the data determined when "
         f"measuring ended ({_stopping(design)})."
     )
     effect = (
@@ -81,15 +74,15 @@ def estimator_sentences(
         "logarithmic scale, first within rounds and then over them."
     )
     decision = (
-        "“Better” and “worse” need an effect that differs from none after Holm's correction over all "
-        f"comparisons of a metric, “equivalent” needs two one-sided tests that put it within ±{margin}, and "
-        "everything else is inconclusive, as is anything that rests on too few rounds or drifted."
+        "“Better” and “worse” need a significant effect after Holm's correction over all "
+        f"comparisons of a metric; “equivalent” needs two one-sided tests that place it within ±{margin}; "
+        "everything else is inconclusive, including effects with drift or from too few rounds."
     )
     return effect, interval, decision
 
 
 def design_table(experiment: Experiment) -> Table:
-    """Return every parameter of the design; for parts, a summary and where the rest is."""
+    """Return all parameters of the design; for an experiment of parts, a summary."""
     if experiment.parts:
         return parts_design(experiment)
     design = experiment.design
@@ -98,17 +91,17 @@ def design_table(experiment: Experiment) -> Table:
         ("Block", numbers.duration(design.block_s)),
         ("Turn", _turn(design)),
         *_phase(experiment),
-        ("Left out at a turn's head", numbers.duration(design.head_s)),
+        ("Left out at the start of a turn", numbers.duration(design.head_s)),
         ("Warm-up per variant and round", numbers.duration(design.warmup_s)),
     )
     beginning = "a copy of the data as loaded" if experiment.tpch else "an empty database"
-    steps = (("Data of the steps", f"what the step before has left; each round begins with {beginning}"),)
+    steps = (("Data of the steps", f"those left by the step before; each round begins with {beginning}"),)
     rows = (
         ("Design", str(design.kind)),
         (f"Rounds ({_between_rounds(experiment)})", str(design.rounds)),
         *(() if _is_steps(experiment) else turns),
         ("Clients per variant", _clients(experiment)),
-        ("Server and client on CPUs of their own", _pinned(experiment)),
+        ("Server and client on separate CPUs", _pinned(experiment)),
         ("Seed of all random choices", str(design.seed)),
         ("Confidence level", numbers.share(design.level)),
         *_bias(design),
@@ -128,23 +121,23 @@ def design_table(experiment: Experiment) -> Table:
 
 
 def _phase(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """Yield the phase between checkpoints that figures of writing workloads cover, if any."""
+    """Yield rows on the part of the checkpoint cycle that write workloads cover, if there are any."""
     if any(phase_of(experiment, workload) is not None for workload in experiment.workloads):
         cycle_s = experiment.design.cycle_s
         block = "" if cycle_s is None else f", blocks of {numbers.duration(cycle_s)}"
-        yield "Phase where data are changed", f"{experiment.design.phase}{block}"
+        yield "Checkpoint phase of write workloads", f"{experiment.design.phase}{block}"
         if experiment.design.stretch_s:
             stretch = numbers.duration(experiment.design.stretch_s)
             yield (
-                "Load on one server alone where data are changed",
+                "Load on one server alone, write workloads",
                 f"{stretch} each in {STRETCH_ROUNDS} rounds",
             )
 
 
 def _turn(design: Design) -> str:
-    """Return how long turns were; those of workloads that change their data where they were longer."""
+    """Return the length of turns, and that of write workloads if it differs."""
     reading, writing = numbers.duration(design.slice_s), numbers.duration(design.for_writing().slice_s)
-    return reading if writing == reading else f"{reading}, {writing} where data are changed"
+    return reading if writing == reading else f"{reading}, {writing} for write workloads"
 
 
 def _between_rounds(experiment: Experiment) -> str:
@@ -158,7 +151,7 @@ def _pinned(experiment: Experiment) -> str:
 
 
 def _clients(experiment: Experiment) -> str:
-    """Return the design's clients, or those of the cells where the workloads have their own."""
+    """Return the design's number of clients, or those of the cells of a grid."""
     own = sorted({cell.clients for cell in experiment.cells.values()})
     return f"{listed([str(clients) for clients in own])}, by cell" if own else str(experiment.design.clients)
 
@@ -185,7 +178,7 @@ def noise_floor_table(experiment: Experiment) -> Table:
 def _pairing(experiment: Experiment) -> Paragraph:
     design = experiment.design
     pinned = (
-        "Servers and load generators had CPUs of their own."
+        "Servers and load generators had separate CPUs."
         if design.is_isolated
         else "Servers and load generators shared the CPUs."
     )
@@ -193,17 +186,17 @@ def _pairing(experiment: Experiment) -> Paragraph:
         return Paragraph(
             "Passes.",
             "In every round each variant made one pass alone, one variant after another in random order, on "
-            "a freshly started server and a copy of the data as they were loaded: a power run (refresh "
+            "a newly started server with a copy of the data as loaded: a power run (refresh "
             "function 1, the 22 queries in the order of stream 0, refresh function 2), then a throughput "
             "run. "
-            "Values and refreshed rows were the same for all variants of a round and others in the next. "
-            f"Times are of plain executions, until the last row was there. {pinned}",
+            "Values and refreshed rows were the same for all variants of a round, and others in the next. "
+            f"Times are of plain executions, until the last row arrived. {pinned}",
         )
     if is_attached_as_found(experiment):
         return Paragraph(
             "A running server.",
-            "It was measured as it ran: pgdyno did not start it, did not restart it and set nothing but "
-            "settings of sessions of its own. "
+            "It was measured as it ran: pgdyno did not start or restart it, and changed settings only in its "
+            "own sessions. "
             f"The load took turns of {_turn(design)}; "
             f"the first {numbers.duration(design.head_s)} of every turn are left out.",
         )
@@ -211,38 +204,38 @@ def _pairing(experiment: Experiment) -> Paragraph:
         return Paragraph(
             "Passes.",
             "In every round each variant went through all steps alone, one variant after another in random "
-            "order, on a freshly started server and an empty database. A step was measured from beginning to "
-            "end, with the same rows and queries for all variants of a round and others in the next. "
+            "order, on a newly started server with an empty database. A step was measured from beginning to "
+            "end, with the same rows and queries for all variants of a round, and others in the next. "
             f"{pinned}",
         )
     if design.kind is DesignKind.ALTERNATING:
         return Paragraph(
             "Alternating blocks.",
             "The variants were measured one after another, in random order within each block, each on a "
-            f"freshly started server with the same warm-up of {numbers.duration(design.warmup_s)}, on "
+            f"newly started server with the same warm-up of {numbers.duration(design.warmup_s)}, on "
             f"byte-identical copies of the data. {pinned}",
         )
     return Paragraph(
         "Time-sliced duet.",
         "The servers of all variants were up and warm at the same time, on byte-identical copies of the "
         f"data. Their loads took turns of {_turn(design)} in balanced random order, so "
-        f"that whatever the machine does besides hits all variants alike. {_between_turns(experiment)} Each "
+        f"other activity on the machine affects all variants alike. {_between_turns(experiment)} Each "
         "variant's transactions were counted against its own running time; "
         f"the first {numbers.duration(design.head_s)} of every turn are left out. {pinned}",
     )
 
 
 def _between_turns(experiment: Experiment) -> str:
-    """Describe the treatment of transactions under way at a turn's end."""
+    """Describe the treatment of transactions in progress at a turn's end."""
     drained = [name for name, generator in experiment.generators.items() if generator == DRIVER]
     frozen = [name for name in experiment.workloads if name not in drained]
     parts = []
     if drained:
         parts.append(
-            "one load generator drove all servers and let transactions under way end before the next turn"
+            "one load generator drove all servers and let running transactions end before the next turn"
         )
     if frozen:
-        parts.append("each server had a load generator of its own, frozen while it was not its turn")
+        parts.append("each server had its own load generator, frozen outside its turns")
     if drained and frozen:
         return f"For {', '.join(drained)}, {parts[0]}; for {', '.join(frozen)}, {parts[1]}."
     return f"{parts[0][0].upper()}{parts[0][1:]}."
@@ -250,8 +243,8 @@ def _between_turns(experiment: Experiment) -> str:
 
 def _passes(design: Design) -> str:
     return (
-        f"Planned were {design.rounds} rounds, each a pass over all steps by every variant. A step of a "
-        "round is one block; it is void for all variants if it is for one."
+        f"{design.rounds} rounds were planned, each a pass over all steps by every variant. A step of a "
+        "round is one block; if it is void for one variant, it is void for all."
     )
 
 
@@ -266,14 +259,14 @@ def _replication(experiment: Experiment) -> str:
     blocks = f"{design.blocks_per_round} block{plural} of {numbers.duration(design.block_s)}"
     if is_attached_as_found(experiment):
         return (
-            f"Planned were {design.rounds} rounds. A round measures each workload in {blocks}; the server is "
-            "not restarted for it. Every started server is a little faster or slower by chance: this was one "
-            "start, and no number of rounds can show what another would have given."
+            f"{design.rounds} rounds were planned. A round measures each workload in {blocks}; the server is "
+            "not restarted for it. Every started server is a little faster or slower by chance. This was a "
+            "single start, so no number of rounds can show the variation between starts."
         )
     return (
-        f"Planned were {design.rounds} rounds. A round starts every server afresh and measures each workload "
-        f"in {blocks}. The block is what repeats, and the round above it: every started server is a little "
-        "faster or slower by chance, which no number of blocks within one round can show."
+        f"{design.rounds} rounds were planned. Each round starts new servers and measures each workload "
+        f"in {blocks}. Blocks are replicated within rounds: every started server is a little "
+        "faster or slower by chance, which blocks of one round cannot show."
     )
 
 
@@ -285,7 +278,7 @@ def _bias(design: Design) -> Iterator[tuple[str, str]]:
 def _end(experiment: Experiment) -> str:
     if experiment.terms is not None and experiment.terms.looks > 1:
         rounds = MINIMUM_ROUNDS_FOR_VERDICT
-        return f"after the first {rounds} rounds that count, if they settle it; otherwise at the end"
+        return f"after the first {rounds} rounds that count, if they are decisive; otherwise at the end"
     return _stopping(experiment.design)
 
 

@@ -1,6 +1,6 @@
 """The terminal's table of verdicts: a heading for each workload, and a line for each metric. Pure.
 
-Variants have a column where lines are short enough with it; else each has a heading. Figures stay whole.
+Variants have a column if lines fit with it, otherwise headings. Figures are never broken.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from rich.text import Text
 from pgdyno.report.elements.terminal import plain_text
 
 _INDENT, _GAP = 2, 2  # characters
-_LEAST_TITLE = 16  # characters; on a terminal that is too narrow for it, figures are cut off
+_LEAST_TITLE = 16  # characters; on a narrower terminal, figures are truncated
 
 
 @dataclass(frozen=True)
 class MetricRow:
-    """A verdict. ``title`` is its metric's; ``cells`` are figures, and the decision at the end."""
+    """A verdict. ``title`` is that of its metric; ``cells`` are figures, then the decision."""
 
     headings: tuple[str, ...]  # the workload, and remarks on it
     variant: str
@@ -32,7 +32,7 @@ class MetricRow:
 
 @dataclass(frozen=True)
 class MetricsTable:
-    """Rows in order of workload and variant; ``heads`` are those of their cells."""
+    """Rows in order of workload and variant; ``heads`` are the column heads of their cells."""
 
     heads: tuple[str, ...]
     rows: Sequence[MetricRow]
@@ -63,11 +63,11 @@ class _Lines:
 
     @property
     def width(self) -> int:
-        """The width of lines whose titles are not broken."""
+        """The width of lines with unbroken titles."""
         return self._titles + self._taken
 
     def within(self, width: int) -> Iterator[RenderableType]:
-        """Yield them, titles broken where lines would be too wide."""
+        """Yield the lines; titles are broken if lines would be too wide."""
         first = max(_LEAST_TITLE, min(self._titles, width - self._taken))
         yield self._table(first, [(plain_text(""), *(plain_text(head, "dim") for head in self.heads))])
         for (workload, *remarks), rows in groupby(self.rows, lambda row: row.headings):

@@ -1,4 +1,4 @@
-"""variant/baseline in every block, grouped by round: both levels of replication at a glance."""
+"""Chart of variant/baseline in every block, grouped by round: both levels of replication."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _LABEL_PX = 76.0  # "+3,900 %" in bold, beside the estimate
 
 @dataclass(frozen=True)
 class RatioChart:
-    """The chart's data: points, the estimate (None if there is none), the equivalence margin."""
+    """The chart's data; ``estimate`` is None without an interval, ``margin`` is the equivalence margin."""
 
     points: tuple[RatioPoint, ...]
     estimate: Interval | None
     margin: float
-    arm: int  # the variant's place among the arms: its colour and shape
+    arm: int  # the variant's index among the arms: its colour and shape
 
 
 def ratio_chart(caption: Caption, chart: RatioChart, *, width: float) -> Markup:
-    """Return the chart: a point per block (void ones hollow), a bar per round at its mean.
+    """Return the chart: a point per block (hollow if void), a bar per round at its mean.
 
-    Void blocks do not stretch the axis: they are held inside it, for they do not count.
+    Void blocks do not extend the axis, because they do not count; they are drawn at its ends.
     """
     height = 250.0 if width > NARROW else 230.0
     right = _LABEL_PX if width > NARROW else 8.0
@@ -110,12 +110,12 @@ def _point(point: RatioPoint, columns: RoundColumns, scale: RatioScale, arm: int
     class_ = f"mark void {arm_class(arm)}" if trial.void else f"mark {arm_class(arm)}"
     shape = arm_shape(arm)
     if not scale.holds(point.ratio):
-        shape = "up" if point.ratio > 1 else "down"  # an arrow head: the point lies beyond the axis
+        shape = "up" if point.ratio > 1 else "down"  # an arrow head: the point is outside the axis
     return mark(shape, columns.place(trial), scale.place(point.ratio), 4.5, class_, title)
 
 
 def _estimate_label(chart: RatioChart, scale: RatioScale, width: float, height: float) -> Sequence[Markup]:
-    """Return the estimate's figure at the right end of its line, clear of the word at zero."""
+    """Return the estimate's figure at the right end of its line."""
     if chart.estimate is None:
         return ()
     digits = numbers.percent_digits(chart.estimate.low, chart.estimate.high)

@@ -6,41 +6,32 @@ import shlex
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from pgdyno.host.awake import AS_ASKED
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.measure.verdicts.peer_effects import added_to_peers
-from pgdyno.measure.view.words import step_names
-from pgdyno.model.experiments.experiment import (
-    CELL_OPTION,
-    Design,
-    DesignKind,
-    Experiment,
-    Phase,
-    ResetPolicy,
-)
+from pgdyno.measure.view.wording import step_names
+from pgdyno.model.experiments.experiment import CELL_OPTION, Design, DesignKind, Experiment, Phase
 from pgdyno.model.experiments.study import SERVER_FACTOR
-from pgdyno.model.experiments.workload import DRIVER, USER_SCRIPTS
+from pgdyno.model.experiments.workload import DRIVER, USER_SCRIPTS, ResetPolicy
 from pgdyno.model.variants.variant import Variant, setting_key
 
 _STEPS_OF_ALL = 10  # the Insert Benchmark's
-_BENCHMARK = "benchmark"  # this option names the study whose steps were measured with another one's variants
-_REPEATABLE = (
-    "workload"  # this option is repeated for each value; a study's own take several, separated by commas
-)
+_BENCHMARK = "benchmark"  # option naming the study whose steps were measured with another study's variants
+_REPEATABLE = "workload"  # option repeated per value; a study's own options take comma-separated values
 
 
 def repeat_command(experiment: Experiment) -> str | None:
-    """Return the command that measures the same again; None where no command line can.
+    """Return the command that measures the same again; None if no command line can.
 
-    Cells of a grid are a study's own workloads, which no other command knows. Parts have their own reports.
-    Variants that are not durable are measured from experiment files only, or by a study's own preset; the
-    files of a user's own scripts are not part of an experiment.
+    Cells of a grid are a study's own workloads, unknown to other commands. Parts have separate reports.
+    Non-durable variants can only be measured from experiment files or by a study's preset. The files of user
+    scripts are not part of an experiment.
     """
     command = _command(experiment)
     if command is None:
         return None
-    is_asked = experiment.awake is not None and experiment.awake.reason == AS_ASKED
+    is_as_booted = experiment.awake is not None and experiment.awake.reason == AS_BOOTED_GIVEN
     allowed = [word for path in experiment.allowed_files for word in ("--allow-file", path)]
-    return " ".join([command, *map(shlex.quote, allowed), *(["--as-booted"] if is_asked else [])])
+    return " ".join([command, *map(shlex.quote, allowed), *(["--as-booted"] if is_as_booted else [])])
 
 
 def _command(experiment: Experiment) -> str | None:
@@ -61,17 +52,17 @@ def _command(experiment: Experiment) -> str | None:
 def is_attached_as_found(experiment: Experiment) -> bool:
     """Whether a study's grid was measured on an attached server as found, without restarts.
 
-    Of servers that pgdyno starts it is known what runs them.
+    Servers that pgdyno starts have a recorded installation.
     """
     is_named = experiment.installation is not None or all(variant.server for variant in experiment.variants)
     return bool(experiment.cells) and not is_named
 
 
 def _repeat_grid(experiment: Experiment) -> str | None:
-    """Return the command of a study that chooses its cells by its budget, or has a number of blocks.
+    """Return the command of a grid study, with its budget or its number of blocks.
 
-    How somebody's running server was reached is not known any more: its place is left open. None where the
-    factors' values cannot be told from the variants.
+    The connection string of a running server is not recorded, so a placeholder stands in. None if the
+    factors' values cannot be derived from the variants.
     """
     factors = _factors(experiment) if experiment.factors else {}
     if factors is None:
@@ -85,7 +76,7 @@ def _repeat_grid(experiment: Experiment) -> str | None:
             words += [f"--{name}", each] if each else [f"--{name}"]
     if "budget" not in experiment.options:
         words += ["--blocks", str(design.rounds * design.blocks_per_round)]
-    if design.kind is DesignKind.DUET:  # else the study has made its own of it
+    if design.kind is DesignKind.DUET:  # otherwise the study sets its own lengths
         words += ["--block", f"{design.block_s:g}s"]
         usual = Design()
         is_usual = (design.slice_s, design.writing_slice_s) == (usual.slice_s, usual.writing_slice_s)
@@ -99,7 +90,7 @@ def _repeat_grid(experiment: Experiment) -> str | None:
 
 
 def _repeat_steps(experiment: Experiment) -> str | None:
-    """Return the command of a study of steps; None where its options or variants cannot be told."""
+    """Return the command of a study of steps; None if its options or variants are unknown."""
     varied = _whole_variants(experiment) if _BENCHMARK in experiment.options else _varied(experiment)
     if varied is None or not experiment.options:
         return None
@@ -114,13 +105,13 @@ def _repeat_steps(experiment: Experiment) -> str | None:
 
 
 def _varied(experiment: Experiment) -> list[str] | None:
-    """Return the options of the factors; None if the variants are not their combinations."""
+    """Return the factors' options; None if the variants are not their combinations."""
     factors = _factors(experiment)
     return None if factors is None else _factor_options(factors)
 
 
 def _whole_variants(experiment: Experiment) -> list[str]:
-    """Return the options of the variants that were given; the others are made for the machine again."""
+    """Return the options of user-given variants; the others are generated again for the machine."""
     return [word for one in added_to_peers(experiment) for word in ("--variant", str(one))]
 
 
@@ -134,7 +125,7 @@ def _factor_options(factors: Mapping[str, Sequence[str]]) -> list[str]:
 def _factors(experiment: Experiment) -> dict[str, list[str]] | None:
     """Return the values of every factor; None if the variants are not their combinations.
 
-    A server that is too old to know a setting has one variant for all its values.
+    A server that is too old for a setting has one variant for all its values.
     """
     names = experiment.factors
     levels = [_levels(variant, names) for variant in experiment.variants]
@@ -150,7 +141,7 @@ def _factors(experiment: Experiment) -> dict[str, list[str]] | None:
 
 
 def _levels(variant: Variant, names: Sequence[str]) -> dict[str, str]:
-    """Return the values that a variant has of these factors."""
+    """Return a variant's values of these factors."""
     has = {**({SERVER_FACTOR: variant.server} if variant.server else {}), **variant.settings}
     return {name: has[setting_key(name)] for name in names if setting_key(name) in has}
 
@@ -172,19 +163,19 @@ def _installation(experiment: Experiment) -> list[str]:
 
 
 def _scale(experiment: Experiment) -> list[str]:
-    """Return --scale, which is one for all workloads; different ones are the workloads' own."""
+    """Return --scale if all workloads have the same; different scales are the workloads' defaults."""
     scales = set(experiment.scales.values())
     return ["--scale", str(scales.pop())] if len(scales) == 1 else []
 
 
 def _generator(experiment: Experiment) -> list[str]:
-    """Return --generator, which is one for all workloads, where it is not the default."""
+    """Return --generator, unless it is the default; it applies to all workloads."""
     others = set(experiment.generators.values()) - {DRIVER}
     return ["--generator", others.pop()] if len(others) == 1 else []
 
 
 def _design_options(experiment: Experiment) -> list[str]:
-    """Return the options that differ from the defaults, and always the decisive numbers."""
+    """Return the design options that differ from the defaults, and always blocks and seed."""
     design, usual = experiment.design, Design()
     if ResetPolicy.RESTORE in experiment.reset_policies.values():
         usual = usual.with_writing()

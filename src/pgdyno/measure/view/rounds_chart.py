@@ -1,4 +1,4 @@
-"""The time axis that charts of blocks share: a column per round, its blocks side by side in it."""
+"""The time axis shared by charts of blocks: a column per round, with its blocks side by side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FLOOR_LABEL_PX = 18.0
 
 @dataclass(frozen=True)
 class RoundColumn:
-    """One round between two pixels; ``positions`` are its blocks' places in time, in order."""
+    """One round, ``start`` and ``end`` in pixels; ``positions`` are its blocks', in chronological order."""
 
     round: int
     start: float
@@ -26,25 +26,25 @@ class RoundColumn:
 
 @dataclass(frozen=True)
 class RoundColumns:
-    """All rounds, left to right in time."""
+    """All rounds, from left to right."""
 
     columns: tuple[RoundColumn, ...]
 
     def place(self, trial: TrialValues) -> float:
-        """Return the pixel of a block: the middle of its share of its round's column."""
+        """Return a block's x coordinate: the middle of its part of the round's column."""
         column = next(c for c in self.columns if c.round == trial.round)
         step = (column.end - column.start) / len(column.positions)
         return column.start + (column.positions.index(trial.position) + 0.5) * step
 
     def background(self, top: float, bottom: float) -> list[Markup]:
-        """Return a light stripe behind every second round."""
+        """Return a stripe behind every second round."""
         return [
             box(column.start, top, column.end - column.start, bottom - top, "stripe")
             for column in self.columns[1::2]
         ]
 
     def axis(self, bottom: float) -> list[Markup]:
-        """Return the rounds' numbers that have room, and the axis title."""
+        """Return the axis title, and as many round numbers as fit."""
         if not self.columns:
             return []
         width = self.columns[0].end - self.columns[0].start
@@ -60,9 +60,9 @@ class RoundColumns:
 
 
 def round_columns(trials: Sequence[TrialValues], start: float, end: float) -> RoundColumns:
-    """Divide start … end evenly among the rounds in which there are blocks.
+    """Divide start … end evenly among the rounds with blocks.
 
-    An interrupted round may have fewer blocks than the others; its column is as wide.
+    The column of an interrupted round with fewer blocks is equally wide.
     """
     rounds = sorted({trial.round for trial in trials})
     width = (end - start) / max(1, len(rounds))

@@ -1,4 +1,4 @@
-"""Series of charts and of the tables behind them, from an experiment's blocks. Pure."""
+"""Series for charts and their tables, from an experiment's blocks. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pgdyno.stats import nested
 from pgdyno.stats.sample import Sample
 
 ROUNDS_FOR_AN_INTERVAL = 3
-"""With two the interval of a mean is so wide that it says nothing: Student's t is 12.7 at 95 %."""
+"""With two, the interval of a mean is too wide to be useful: Student's t is 12.7 at 95 %."""
 
 
 @dataclass(frozen=True)
 class TrialValues:
-    """One block of one workload, as a point. Rounds and blocks count from 1, as people do.
+    """One block of one workload, as a point. Rounds and blocks count from 1.
 
-    ``position`` is its place in time among the workload's blocks. ``void`` is why it does not count.
+    ``position`` is its chronological index among the workload's blocks. ``void`` is the void reason.
     """
 
     position: int
@@ -38,7 +38,7 @@ class RatioPoint:
 
 @dataclass(frozen=True)
 class ValuePoint:
-    """One arm's own value in one block."""
+    """One arm's value in one block."""
 
     trial: TrialValues
     value: float
@@ -56,8 +56,8 @@ class ArmSeries:
 class SeriesEstimate:
     """A variant's geometric mean over the rounds that count, with its t interval at the design's level.
 
-    ``bounds`` is None where fewer than three rounds count, or all are exactly alike. Of amounts that are 0
-    somewhere it is the arithmetic mean, without bounds.
+    ``bounds`` is None if fewer than three rounds count, or all are equal. For amounts that are 0 in some
+    block, ``mean`` is the arithmetic mean, without bounds.
     """
 
     mean: float
@@ -66,7 +66,7 @@ class SeriesEstimate:
 
 
 def blocks_of(experiment: Experiment, workload: str) -> tuple[tuple[TrialValues, Block], ...]:
-    """Return a workload's blocks in the order in which they ran."""
+    """Return a workload's blocks in chronological order."""
     found = sorted(
         (block for block in experiment.blocks if block.workload == workload),
         key=lambda block: (block.round, block.started_ns, block.index),
@@ -91,7 +91,7 @@ def ratios(
 
 
 def arm_series(experiment: Experiment, workload: str, metric: str) -> tuple[ArmSeries, ...]:
-    """Return every arm's own values per block; arms in the experiment's order."""
+    """Return every arm's values per block; arms in the experiment's order."""
     blocks = blocks_of(experiment, workload)
     return tuple(
         ArmSeries(
@@ -107,7 +107,7 @@ def arm_series(experiment: Experiment, workload: str, metric: str) -> tuple[ArmS
 
 
 def typical(experiment: Experiment, workload: str, metric: str, variant: str) -> float | None:
-    """Return the geometric mean over the counted blocks: its ratio between arms is the effect's scale."""
+    """Return the geometric mean over the blocks that count, the scale of effects; None without values."""
     values = [
         value
         for _, block in blocks_of(experiment, workload)
@@ -157,7 +157,7 @@ def metrics_of(experiment: Experiment, workload: str) -> tuple[str, ...]:
 
 
 def value_in(block: Block, variant: str, metric: str) -> float | None:
-    """Return an arm's value in a block, None where there is no finite one."""
+    """Return an arm's value in a block; None if it is missing or not finite."""
     arm = _arm(block.arms, variant)
     value = arm.values.get(metric) if arm else None
     return value if value is not None and math.isfinite(value) else None

@@ -1,22 +1,22 @@
-"""Effects adjusted for stolen time, next to the verdicts': tables for page and terminal. Pure."""
+"""Effects adjusted for steal time, in addition to verdicts: tables for page and terminal. Pure."""
 
 from __future__ import annotations
 
 from pgdyno.base import numbers
 from pgdyno.measure.verdicts.steal_adjustment import AdjustedEffect, Adjustment, adjustments
-from pgdyno.measure.view.words import effect_text, metric_of
+from pgdyno.measure.view.wording import effect_text, metric_of
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
 
 
 def adjustment_tables(experiment: Experiment) -> tuple[Table, ...]:
-    """Return the effects of each workload of whole trials, adjusted for stolen time."""
+    """Return the adjusted effects of each workload measured in alternating trials."""
     level = numbers.share(experiment.design.level)
     figures = columns("Unadjusted", "Adjusted", f"{level} interval", numbers_from=0)
     return tuple(
         Table(
-            f"{_stolen(found)}. Adjusted for stolen time: as if the same had been taken from each; the "
-            "verdicts rest on the unadjusted effects",
+            f"{_stolen(found)}. Adjusted for stolen time: effects at equal stolen time; the verdicts use "
+            "the unadjusted effects",
             (Column("Variant"), Column("Metric"), *figures),
             tuple(_row(experiment, found.workload, one) for one in found.effects),
         )
@@ -26,7 +26,7 @@ def adjustment_tables(experiment: Experiment) -> tuple[Table, ...]:
 
 
 def refusals(experiment: Experiment) -> tuple[str, ...]:
-    """Return why effects are not adjusted where much was stolen, a sentence for each workload."""
+    """Return why effects are not adjusted, a sentence for each workload with varying steal time."""
     return tuple(
         f"{_stolen(found)}. No effect is adjusted for it: {found.reason}"
         for found in adjustments(experiment)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pgdyno.base import numbers
 from pgdyno.base.text import listed
-from pgdyno.measure.view.words import effect_text, symbol
+from pgdyno.measure.view.wording import effect_text, symbol
 from pgdyno.model.experiments.experiment import DesignKind, Experiment, Part
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Verdict
@@ -17,7 +17,7 @@ _IN_ALL = "in all"
 
 
 def parts_table(experiment: Experiment) -> Table:
-    """Return the same as a table."""
+    """Return the effect of each step, and of all together, as a table."""
     rows = tuple(
         (
             step,
@@ -39,7 +39,7 @@ def parts_table(experiment: Experiment) -> Table:
 
 
 def parts_design(experiment: Experiment) -> Table:
-    """Return every part with how it was measured."""
+    """Return the parts with their designs."""
     rows = tuple(
         (part.experiment, _steps(part), _KINDS[part.kind], str(part.rounds)) for part in experiment.parts
     )
@@ -48,22 +48,22 @@ def parts_design(experiment: Experiment) -> Table:
 
 
 def parts_sentences(experiment: Experiment) -> str:
-    """Say how the product and its interval were made."""
+    """Return an explanation of the product of the parts' effects and its interval."""
     level = numbers.share(experiment.design.level)
     designs = listed([f"{_steps(part)} in {_KINDS[part.kind]}" for part in experiment.parts])
     return (
-        "Not all variants can take turns, because the machine has one value of some things that differ. "
-        "So it was measured in parts, each with the machine as its variants want it: "
+        "Not all variants can take turns, because they differ in settings that are machine-wide. "
+        "So they were measured in parts, each with the machine set as its variants need: "
         f"{designs}. The effect in all is the product of the parts' ratios: their log-ratios are added. The "
-        "parts ran on servers and at times of their own, so that their errors are independent and their "
-        f"variances add; the {level} interval is a t interval with that sum, its degrees of freedom by Welch "
-        "and Satterthwaite. It is as wide as the noisiest part makes it. It presumes that a step changes as "
-        "much beside the other servers of its part as it does alone."
+        "parts ran on different servers and at different times, so their errors are independent and their "
+        f"variances add. The {level} interval is a t interval with that sum, degrees of freedom by Welch "
+        "and Satterthwaite; the noisiest part dominates its width. It assumes that the effect of a step is "
+        "the same with other servers running as alone."
     )
 
 
 def _rows(experiment: Experiment) -> Iterator[tuple[str, str, Verdict, str]]:
-    """Return every step on every workload, then all of them together: name, workload, verdict, how."""
+    """Yield each step on each workload, then all together: name, workload, verdict, design."""
     for part in experiment.parts:
         for name in part.variants[1:]:
             for verdict in _throughput(part.verdicts, name):

@@ -1,4 +1,4 @@
-"""Every arm's own values over the blocks: the machine's noise, and the arms going through it together."""
+"""Chart of every arm's values over the blocks: shows the noise common to all arms."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pgdyno.report.charts.svg import NARROW, Caption, drawing, line, text
 _TOP, _BOTTOM_PX, _LEFT_PX = 12.0, 46.0, 58.0
 _NAMES_PX = 110.0
 _TICK_ROOM_PX = 36.0
-_CHARACTER_PX = 7.0  # of a tick's label
+_CHARACTER_PX = 7.0  # in a tick's label
 _LABEL_GAP_PX = 15.0
 
 
 def value_chart(caption: Caption, arms: Sequence[ArmSeries], metric: Metric, *, width: float) -> Markup:
-    """Return the chart; arms are named at their right ends where there is room, else by the page's legend."""
+    """Return the chart; arms are named at their right ends if there is room, else in the page's legend."""
     is_wide = width > NARROW
     height = 250.0 if is_wide else 230.0
     right = width - (_NAMES_PX if is_wide else 8.0)
@@ -44,7 +44,7 @@ def value_chart(caption: Caption, arms: Sequence[ArmSeries], metric: Metric, *, 
 
 
 def _extent(arms: Sequence[ArmSeries]) -> list[float]:
-    """Return all values, including void blocks: those show the machine's disturbances."""
+    """Return all values, including void blocks, which show disturbances."""
     return [point.value for arm in arms for point in arm.points]
 
 
@@ -62,7 +62,7 @@ def _axis(scale: LinearScale, left: float, right: float) -> list[Markup]:
 def _arm(
     order: int, arm: ArmSeries, columns: RoundColumns, scale: LinearScale, metric: Metric
 ) -> list[Markup]:
-    """Return an arm's points, joined within a round: each round has a new server."""
+    """Return an arm's points, connected within rounds only: each round has a new server."""
     class_ = arm_class(order)
     counted = [point for point in arm.points if point.trial.void is None]
     threads = [

@@ -1,4 +1,4 @@
-"""Blocks and parts of blocks that do not count: the rules, with the values seen, and the reasons. Pure."""
+"""Blocks and parts of blocks that do not count: rules, observed values, and reasons. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Iterator, Mapping
 
 from pgdyno.base import numbers
-from pgdyno.measure.blocks.apart import APART
 from pgdyno.measure.blocks.blocks import BY_OTHERS
 from pgdyno.measure.blocks.disturbance import LEFT_OUT
 from pgdyno.measure.blocks.drains import DIFFERENCE
+from pgdyno.measure.blocks.start_offsets import APART
 from pgdyno.measure.verdicts.failures import FailedTransactions, failed_transactions
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import DRAIN_SHARE
@@ -18,17 +18,17 @@ from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
 _VOID_RULES = {
     "steal_share": "CPU time stolen by the hypervisor",
     "foreign_cpu_share": "CPU time taken by other processes",
-    "client_saturation_share": "load generator's CPUs busy, when pinned apart",
-    "schedule_lag_share": "how much longer than planned all turns were",
+    "client_saturation_share": "load generator's CPUs busy, if pinned separately",
+    "schedule_lag_share": "excess of all turns over their planned length",
 }
 _OF_SEVERAL_HOSTS = {APART: "a variant's turns that load hosts may have begun too far apart"}
-_MOST_REASONS = 8  # of an arm
+_MOST_REASONS = 8  # per arm
 
 
 def void_rule_table(experiment: Experiment) -> Table:
-    """Return the rules that make a block void, with the largest value that any block has shown.
+    """Return the rules that make a block void, with the largest value in any block.
 
-    What others take is of the part that counts, where parts of blocks can be left out.
+    The CPU shares of others are those of the counted part, if parts of blocks can be left out.
     """
     limits = experiment.design.thresholds
     rows, is_of_several = [], any(APART in audit for audit in _audits(experiment))
@@ -43,7 +43,7 @@ def void_rule_table(experiment: Experiment) -> Table:
         rows.append(("part of a block left out for that", "half", numbers.share(max(left_out), 1)))
     rows.append(
         (
-            "void blocks, then the report begins with it",
+            "void blocks, beyond which the report begins with a warning",
             f"above {numbers.share(limits.void_block_share)}",
             _void(experiment),
         )
@@ -56,7 +56,7 @@ def void_rule_table(experiment: Experiment) -> Table:
 
 
 def drain_table(experiment: Experiment) -> Table:
-    """Return how much of the turns their ends took, and how far variants were apart; empty if unknown."""
+    """Return the share of drains in the turns, and its range over the variants; empty if unknown."""
     rows = []
     for workload in experiment.workloads:
         blocks = [block for block in experiment.blocks if block.workload == workload]
@@ -73,22 +73,22 @@ def drain_table(experiment: Experiment) -> Table:
                 seen = (statistics.mean(shares), max(shares))
                 rows.append((workload, variant.name, *(numbers.share(one, 1) for one in seen), highest))
     return Table(
-        "Ends of turns, in which transactions end and none begins: share of the turns, which counts for no "
-        "throughput",
+        "Drains at the ends of turns, in which transactions end and none begins: share of the turns, not "
+        "counted for throughput",
         columns("Workload", "Variant", "Mean", "Highest", "Largest difference in a block", numbers_from=2),
         tuple(rows),
     )
 
 
 def _audits(experiment: Experiment) -> Iterator[Mapping[str, float]]:
-    """Return the inputs of the void rules, of blocks and of arms with trials of their own."""
+    """Yield the inputs of the void rules, of blocks and of arms with separate trials."""
     for block in experiment.blocks:
         yield block.audit
         yield from (arm.audit for arm in block.arms)
 
 
 def void_block_table(experiment: Experiment) -> Table:
-    """Return the void blocks and why."""
+    """Return the void blocks with their reasons."""
     rows = [
         (block.workload, str(block.round + 1), str(block.index + 1), reason)
         for block in experiment.blocks
@@ -99,14 +99,14 @@ def void_block_table(experiment: Experiment) -> Table:
 
 
 def left_out_table(experiment: Experiment) -> Table:
-    """Return the blocks of which a part does not count; empty if all of them count as a whole."""
+    """Return the blocks with a part that does not count; empty if all count as a whole."""
     rows = [
         (block.workload, str(block.round + 1), str(block.index + 1), numbers.share(block.audit[LEFT_OUT], 1))
         for block in experiment.blocks
         if block.audit.get(LEFT_OUT, 0.0) > 0
     ]
     return Table(
-        "Blocks of which a part is left out: others took more of the CPUs in it than usual",
+        "Blocks with a part left out, in which others took more of the CPUs than usual",
         (Column("Workload"), *columns("Round", "Block", "Left out", numbers_from=0)),
         tuple(rows),
     )
@@ -123,10 +123,10 @@ def _void(experiment: Experiment) -> str:
 
 
 def failures_table(experiment: Experiment) -> Table:
-    """Return every reason for which transactions of a variant failed; empty if none failed."""
+    """Return the failed transactions of each variant by SQLSTATE and statement; empty if none failed."""
     rows = [row for one in failed_transactions(experiment) for row in _rows(one)]
     return Table(
-        "Failed transactions, which count in no rate",
+        "Failed transactions, not included in any rate",
         (
             *columns("Workload", "Variant", numbers_from=2),
             *columns("Share", "Failed", numbers_from=0),

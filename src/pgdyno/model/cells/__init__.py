@@ -1,1 +1,1 @@
-"""Nouns of a cell: a server's host, and the hosts that load it."""
+"""Types of a cell: a server's host, and the hosts that load it."""

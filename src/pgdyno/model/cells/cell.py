@@ -1,4 +1,4 @@
-"""A cell as its owner describes it in hosts.toml: one server's host, and hosts that load it."""
+"""A cell as described in hosts.toml: one server's host, and hosts that load it."""
 
 from __future__ import annotations
 
@@ -8,26 +8,30 @@ from enum import StrEnum
 from pathlib import Path
 
 MOST_CHATTER = 200
-"""Lines that a login may say before the program does: ``.bashrc`` and the like."""
+"""Most lines that a login may print before the program's output: by ``.bashrc`` and the like."""
 IS_CARRIED = "PGDYNO_CARRIED"
-"""The variable by which a command knows that it was sent here, and is not to be sent on."""
+"""Environment variable set for a command that was forwarded to this host; it must not forward itself."""
 _CELL, _BY_HAND = "PGDYNO_TYPED_CELL", "PGDYNO_TYPED_HOST"
 
 
 @dataclass(frozen=True)
 class TypedAt:
-    """``cell`` is the file behind ``--cell`` there; ``by_hand`` is pgdyno on the server's host, by ssh."""
+    """The place where the user typed a command that was forwarded to the server's host.
+
+    ``cell`` is the value of ``--cell`` there; ``by_hand`` is the command that runs pgdyno on the server's
+    host by ssh.
+    """
 
     cell: str
     by_hand: str
 
     def variables(self) -> dict[str, str]:
-        """Return the environment of the carried command."""
+        """Return the environment of the forwarded command."""
         return {IS_CARRIED: "1", _CELL: self.cell, _BY_HAND: self.by_hand}
 
 
 class HostRole(StrEnum):
-    """A host's part in the cell."""
+    """The role of a host in the cell."""
 
     SERVER = "server"
     LOAD = "load"
@@ -35,11 +39,11 @@ class HostRole(StrEnum):
 
 @dataclass(frozen=True)
 class CellHost:
-    """One host. ``destination`` is the name that one would type after ``ssh``.
+    """One host. ``destination`` is the argument of ``ssh``.
 
-    ``address`` is where load hosts reach the server; None stands for the one that ssh reaches it by.
-    ``postgresql`` is the directory of its programs there; None means that usual places are looked at.
-    ``pgdyno`` is that program there; None means the one that a login finds.
+    ``address`` is the server's address for load hosts; None: the address that ssh uses.
+    ``postgresql`` is the directory of its programs there; None: the usual places are searched.
+    ``pgdyno`` is the path of pgdyno there; None: the one in the login shell's PATH.
     """
 
     name: str
@@ -55,10 +59,10 @@ class CellHost:
 
 @dataclass(frozen=True)
 class CellHosts:
-    """All hosts of a cell, and how they are reached.
+    """All hosts of a cell, and how to reach them.
 
-    ``ssh_config`` None stands for the user's own. ``probe_port`` is where the server's host listens while the
-    network is measured; 0 stands for any that is free. ``file_name`` is where all this stands.
+    ``ssh_config`` None: the user's own. ``probe_port`` is the port on which the server's host listens while
+    the network is measured; 0: any free port. ``file_name`` is the file with this description.
     """
 
     server: CellHost
@@ -74,12 +78,12 @@ class CellHosts:
 
 
 def await_greeting(next_line: Callable[[], bytes], greeting: str) -> bool:
-    """Read lines until the greeting; return whether it came. The rest is the program's."""
+    """Read lines until the greeting; return whether it came. Later lines belong to the program."""
     return any(next_line().strip() == greeting.encode() for _ in range(MOST_CHATTER))
 
 
 def typed_at(environment: Mapping[str, str]) -> TypedAt | None:
-    """Return where the user of this command sits; None if that is here."""
+    """Return where the user typed this command; None if it was on this host."""
     if IS_CARRIED not in environment or _CELL not in environment or _BY_HAND not in environment:
         return None
     return TypedAt(environment[_CELL], environment[_BY_HAND])

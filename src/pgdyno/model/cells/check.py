@@ -1,4 +1,4 @@
-"""Answers of the hosts of a cell, and the judgement of them."""
+"""Facts about the hosts of a cell, and the findings about them."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class FoundPrograms:
 
     directory: str
     version: str
-    trouble: str = ""  # why it says no version
+    trouble: str = ""  # why the version is unknown
 
 
 @dataclass(frozen=True)
 class FoundPgdyno:
-    """The pgdyno of a host to which commands could be carried."""
+    """The pgdyno of a host to which commands can be forwarded."""
 
     program: str
     version: str
-    trouble: str = ""  # why it says no version
+    trouble: str = ""  # why the version is unknown
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class TrialWrite:
 
 @dataclass(frozen=True)
 class CellHostFacts:
-    """A host's answers about itself. ``boot_id`` names the running kernel, and so the machine.
+    """Facts about a host. ``boot_id`` identifies the running kernel, and so the machine.
 
-    ``address`` is where ssh reached it, empty where sshd does not say; it is None of this machine, which is
-    asked without ssh. ``sudo`` says why root's rights are not had; it is empty if they are. ``postgresql`` is
-    empty for load hosts, which are not asked. ``pgdyno`` is None for them as well, and where a login finds
-    none.
+    ``address`` is the address that ssh connected to, empty if sshd does not report it, and None for this
+    machine, which is queried without ssh. ``sudo`` is the reason why root privileges are not available;
+    empty if they are. ``postgresql`` is empty for load hosts, which are not searched. ``pgdyno`` is None for
+    load hosts, and if the login shell finds none.
     """
 
     host_name: str
@@ -91,7 +91,7 @@ class CellHostFacts:
 
 @dataclass(frozen=True)
 class ReachedHost:
-    """Everything that a host was asked."""
+    """All facts about a host that was reached."""
 
     facts: CellHostFacts
     clock: ClockOffset
@@ -101,9 +101,9 @@ class ReachedHost:
 
 @dataclass(frozen=True)
 class NetworkProbe:
-    """A TCP connection between a load host and the server's, in both directions.
+    """A TCP connection between a load host and the server's host, in both directions.
 
-    ``load_address`` is where the server's host saw it come from.
+    ``load_address`` is the load host's address as seen by the server's host.
     """
 
     round_trip_s: float
@@ -114,7 +114,7 @@ class NetworkProbe:
 
 @dataclass(frozen=True)
 class CheckedHost:
-    """A host with its answers. ``network`` is None for the server's, the other end of all probes."""
+    """A host with its facts. ``network`` is None for the server's host, the other end of all probes."""
 
     host: CellHost
     answer: ReachedHost | Trouble
@@ -123,7 +123,7 @@ class CheckedHost:
 
 @dataclass(frozen=True)
 class HostFinding:
-    """Something to know of some hosts before they are used. An obstacle keeps the cell from being used."""
+    """A finding about some hosts. An obstacle makes the cell unusable."""
 
     hosts: tuple[str, ...]
     is_obstacle: bool

@@ -1,4 +1,4 @@
-"""A workload that was captured from a server: statements, how they form transactions, parameters."""
+"""A workload captured from a server: statements, their order in transactions, and parameters."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Distribution = Literal["uniform", "gaussian", "pareto", "zipfian"]
 
 @dataclass(frozen=True)
 class ColumnValue:
-    """A value that a column has, as often as its rows have it; ``column`` is written SCHEMA.TABLE.COLUMN."""
+    """A value of a column, drawn with its frequency; ``column`` is written SCHEMA.TABLE.COLUMN."""
 
     column: str
 
 
 @dataclass(frozen=True)
 class NewKey:
-    """A number beyond all that a key column has; no two calls get the same."""
+    """A number above all values of a key column; unique to each call."""
 
     column: str
 
@@ -31,7 +31,7 @@ class NewKey:
 class SameValue:
     """The value of an earlier parameter of the transaction, plus a number.
 
-    ``statement`` names the call, None being this one; its parameters count from 1.
+    ``statement`` names the call, None: this one; its parameters count from 1.
     """
 
     parameter: int
@@ -41,7 +41,7 @@ class SameValue:
 
 @dataclass(frozen=True)
 class ReturnedValue:
-    """A value of the first row that an earlier call of the transaction has returned; NULL without a row.
+    """A value of the first row returned by an earlier call of the transaction; NULL without a row.
 
     ``statement`` names the call; its columns count from 1.
     """
@@ -52,7 +52,7 @@ class ReturnedValue:
 
 @dataclass(frozen=True)
 class ArrayOf:
-    """An array of values of a column, each as ``ColumnValue`` is drawn."""
+    """An array of values of a column, each drawn like ``ColumnValue``."""
 
     column: str
     length: int
@@ -60,7 +60,7 @@ class ArrayOf:
 
 @dataclass(frozen=True)
 class Between:
-    """Any integer from ``low`` to ``high``, by a distribution of the driver's."""
+    """An integer from ``low`` to ``high``, by one of the driver's distributions."""
 
     low: int
     high: int
@@ -69,7 +69,7 @@ class Between:
 
 @dataclass(frozen=True)
 class Constant:
-    """Always the same text; None is NULL."""
+    """A constant text; None is NULL."""
 
     value: str | None
 
@@ -102,15 +102,15 @@ Parameter = (
 Protocol = Literal["simple", "extended", "prepared"]
 Quantity = Literal["calls", "time", "rows", "blocks", "WAL records"]
 QUANTITIES: tuple[Quantity, ...] = ("calls", "time", "rows", "blocks", "WAL records")
-"""Counts of statements; a log has calls and perhaps time."""
+"""Quantities counted per statement; a log has calls and perhaps time."""
 
 
 @dataclass(frozen=True)
 class CapturedStatement:
     """A statement that is replayed: SQL with ``$1``, ``$2`` and so on.
 
-    ``is_prepared``: it may be prepared by name. What begins and ends transactions is not: of prepared ones,
-    pg_stat_statements counts the first execution alone.
+    ``is_prepared``: it may be prepared by name. Statements that begin or end transactions are not prepared:
+    pg_stat_statements would count only their first execution.
     """
 
     name: str
@@ -121,7 +121,7 @@ class CapturedStatement:
 
 @dataclass(frozen=True)
 class CapturedCall:
-    """A call within a transaction; ``times`` is how often on average, ``statement`` its name."""
+    """A call within a transaction; ``times`` is the mean number of executions, ``statement`` a name."""
 
     statement: str
     times: float
@@ -130,7 +130,7 @@ class CapturedCall:
 
 @dataclass(frozen=True)
 class CapturedTransaction:
-    """A kind of transactions; ``weight`` is how many of them there were."""
+    """A kind of transaction; ``weight`` is the number that were captured."""
 
     weight: float
     calls: tuple[CapturedCall, ...]
@@ -147,13 +147,13 @@ class Omitted:
 
 @dataclass(frozen=True)
 class CapturedWorkload:
-    """All that is known of a workload. ``notes`` name the gaps, and the assumptions in their place.
+    """A captured workload. ``notes`` list the gaps, and the assumptions that fill them.
 
-    ``cluster`` is the identifier of the cluster that it comes from, ``search_path`` that of its sessions.
-    ``protocol`` is how they send statements.
-    ``counted`` are the quantities that are known of its statements; ``seconds`` 0 means that it was not seen
-    at work. ``pauses_s`` are times from a transaction to its session's next, each as likely as the others;
-    ``sessions`` are those that pause, or are at work; none: it is not known. ``invariants`` are its user's.
+    ``cluster`` is the system identifier of the original cluster, ``search_path`` that of its sessions,
+    ``protocol`` the protocol by which they send statements.
+    ``counted`` are the quantities known for its statements; ``seconds`` 0: it was not observed while running.
+    ``pauses_s`` are equally likely times between a transaction and the session's next one. ``sessions`` is
+    the number of sessions, busy or pausing; None: unknown. ``invariants`` are defined by the user.
     """
 
     name: str
@@ -176,35 +176,35 @@ class CapturedWorkload:
 
     @property
     def has_values(self) -> bool:
-        """Whether it has values of the original's rows."""
+        """Whether it contains values of the original's rows."""
         calls = (call for one in self.transactions for call in one.calls)
         return any(isinstance(parameter, OneOf) for call in calls for parameter in call.parameters)
 
     @property
     def transactions_per_s(self) -> float | None:
-        """How many transactions there were in a second, of those that are replayed; None: it is not known."""
+        """The original rate of the replayed transactions, per second; None: unknown."""
         return sum(one.weight for one in self.transactions) / self.seconds if self.seconds else None
 
     @property
     def pausing_clients(self) -> int:
-        """As many clients as there were sessions: with their pauses, they are as fast as the original."""
+        """The number of clients to replay with pauses: the number of sessions, for the original rate."""
         return self.sessions or self.sessions_with(self.clients)
 
     def sessions_with(self, clients: float) -> int:
-        """Return how many sessions there are if ``clients`` are at work on average, and others pause."""
+        """Return the number of sessions if ``clients`` are busy on average and the others pause."""
         pausing = (self.transactions_per_s or 0.0) * fmean(self.pauses_s) if self.pauses_s else 0.0
         return max(1, round(clients + pausing))  # Little's law
 
     @property
     def replayed_share(self) -> float:
-        """The share of the calls that were seen whose statements are replayed."""
+        """The replayed statements' share of all captured calls."""
         replayed = sum(one.seen.calls for one in self.statements)
         left_out = sum(one.seen.calls for one in self.omitted)
         return replayed / (replayed + left_out) if replayed else 0.0
 
     @property
     def shares(self) -> Mapping[str, float]:
-        """The share of each statement in the time of all that are replayed; in calls where none is known."""
+        """The share of each replayed statement in their total time; in calls if no times are known."""
         has_times = any(one.seen.time_ms for one in self.statements)
         sizes = {one.name: one.seen.time_ms if has_times else one.seen.calls for one in self.statements}
         whole = sum(sizes.values()) or 1

@@ -1,6 +1,6 @@
-"""Failed transactions: an error ended them, and no further try was made. They count in no rate.
+"""Failed transactions: aborted by an error and not retried. They do not count in any rate.
 
-A rollback that a script asks for is none.
+A rollback requested by a script is not a failure.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pgdyno.base import numbers
 from pgdyno.base.errors import GeneratorFailedError
 
 MOST_FAILED_SHARE = 0.05
-"""Of a server's transactions. Arbitrary: with more, a rate is mostly that of making errors."""
+"""Of a server's transactions. Arbitrary: with more, a rate mostly measures error handling."""
 _MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
 class Failures:
-    """Transactions that failed for one reason; ``statement`` is empty where the generator names none."""
+    """Transactions that failed for one reason; ``statement`` is empty if the generator reports none."""
 
     sqlstate: str
     count: int
@@ -27,7 +27,7 @@ class Failures:
 
 
 def failed_share(transactions: int, failures: Iterable[Failures]) -> float:
-    """Return the share that failed, of all that ended; ``transactions`` are those that did not fail."""
+    """Return the failed share of all transactions; ``transactions`` is the number of successful ones."""
     failed = sum(one.count for one in failures)
     return failed / (failed + transactions) if failed else 0.0
 
@@ -41,7 +41,7 @@ def added_up(failures: Iterable[Failures]) -> tuple[Failures, ...]:
 
 
 def failures_text(failures: Iterable[Failures]) -> str:
-    """Return them in words, the most frequent first."""
+    """Return the failures in words, the most frequent first."""
     found = added_up(failures)
     listed = ", ".join(
         f"{one.count} of SQLSTATE {one.sqlstate}{f' in {one.statement}' if one.statement else ''}"
@@ -57,7 +57,7 @@ def require_few(server: str, transactions: int, failures: Iterable[Failures]) ->
     if share > MOST_FAILED_SHARE:
         raise GeneratorFailedError(
             f"{numbers.share(share)} of the transactions failed on the server of {server}",
-            detail=f"{failures_text(found)}; at most {numbers.share(MOST_FAILED_SHARE)} may",
-            hint="the server's log shows the errors: mend the script, or the statements' parameters in the "
+            detail=f"{failures_text(found)}; at most {numbers.share(MOST_FAILED_SHARE)} may fail",
+            hint="the server's log shows the errors: fix the script, or the statements' parameters in the "
             "workload's file",
         )

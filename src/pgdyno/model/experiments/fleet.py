@@ -1,4 +1,4 @@
-"""A fleet: the same comparisons on several machines, and their bearing on further ones."""
+"""A fleet: the same comparisons on several machines, and the prediction for others."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pgdyno.model.experiments.verdict import Interval, Verdict
 
 MACHINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", re.ASCII)
-"""It is part of names of files, and a resource of workers."""
+"""Used in file names, and as a resource of Dask workers."""
 
 
 @dataclass(frozen=True)
 class MachineOrder:
-    """The order for one machine: the words after ``pgdyno``, and the longest time that they may take."""
+    """The job for one machine: the arguments of ``pgdyno``, and the time limit."""
 
     command: tuple[str, ...]
     limit_s: float
@@ -24,21 +24,21 @@ class MachineOrder:
 
 @dataclass(frozen=True)
 class FleetOrder:
-    """A fleet, named like its file. Each machine measures the whole experiment once."""
+    """A fleet, named after its file. Each machine measures the whole experiment once."""
 
     name: str
     machine: MachineOrder
     machines: tuple[str, ...]
 
     def bundle_name(self, machine: str) -> str:
-        """Return the name of the file with a machine's answer: another command has other files."""
+        """Return the file name of a machine's bundle; it contains a hash of the command."""
         digest = hashlib.sha256(json.dumps(self.machine.command).encode()).hexdigest()
         return f"{machine}-{digest[:8]}.zip"
 
 
 @dataclass(frozen=True)
 class FleetExperiment:
-    """One of the experiments. ``source`` is the bundle's file, or the id by which it was named."""
+    """One of the experiments. ``source`` is the bundle's file, or the experiment's id, as given."""
 
     source: str
     experiment: str  # its id
@@ -48,7 +48,7 @@ class FleetExperiment:
 
 @dataclass(frozen=True)
 class FleetMachine:
-    """A machine with its experiments. ``facts`` are those of its hardware and system, in words."""
+    """A machine with its experiments. ``facts`` describe its hardware and operating system."""
 
     name: str
     facts: Mapping[str, str]
@@ -57,7 +57,7 @@ class FleetMachine:
 
 @dataclass(frozen=True)
 class Occasion:
-    """The effect that one of a machine's several experiments found."""
+    """The effect in one of a machine's several experiments."""
 
     experiment: str  # its id
     created: str
@@ -68,7 +68,7 @@ class Occasion:
 class MachineEffect:
     """The effect on one machine; its verdict is corrected by Holm for the number of machines.
 
-    ``occasions`` has the experiments where there are several.
+    ``occasions`` are the experiments, if there are several.
     """
 
     machine: str
@@ -78,7 +78,7 @@ class MachineEffect:
 
 @dataclass(frozen=True)
 class MachineSpread:
-    """The standard deviation of machines' log-ratios, without the noise of measuring, and its interval."""
+    """The standard deviation of machines' log-ratios without measurement noise, and its interval."""
 
     low: float
     sd: float
@@ -88,12 +88,12 @@ class MachineSpread:
 
 @dataclass(frozen=True)
 class FleetComparison:
-    """One metric of one workload and variant on all machines that measured it alike.
+    """One metric of one workload and variant on all machines with comparable measurements.
 
-    ``verdict`` is on the mean of the machines, which are its rounds; Holm corrects it for the number of
-    comparisons.
-    ``prediction`` holds what another machine measures, in as long an experiment. There is neither that nor
-    ``between`` for one machine alone. ``operation`` is what is counted, if not transactions.
+    ``verdict`` is on the mean of the machines, each counted as a round; it is corrected by Holm for the
+    number of comparisons.
+    ``prediction`` is the interval for another machine, in an experiment of the same length. For a single
+    machine it and ``between`` are None. ``operation`` is the counted unit, if not transactions.
     """
 
     workload: str
@@ -109,9 +109,9 @@ class FleetComparison:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Everything that can be said from the same comparisons on several machines.
+    """The results of the same comparisons on several machines.
 
-    ``left_out`` are sentences: which comparisons are not combined, and why.
+    ``left_out`` are sentences on the comparisons that are not combined, with reasons.
     """
 
     machines: tuple[FleetMachine, ...]

@@ -1,4 +1,4 @@
-"""Invariants of a workload: answers of the database that its load leaves as they have to be."""
+"""Invariants of a workload: query results that must hold before and after its load."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 Value = bool | int | float | str
-_TRUE, _FALSE = "t", "f"  # as PostgreSQL writes them
+_TRUE, _FALSE = "t", "f"  # PostgreSQL's output
 
 
 @dataclass(frozen=True)
 class Is:
-    """The query returns this value, in one row; numbers are equal whatever their digits after the point."""
+    """The query returns this value, in one row; numbers are compared by value (1 equals 1.00)."""
 
     value: Value
 
@@ -31,7 +31,7 @@ Expectation = Is | Unchanged | NoRows
 
 @dataclass(frozen=True)
 class Invariant:
-    """A query (SQL) and its answer before and after each load."""
+    """A query (SQL) and its expected result before and after each load."""
 
     name: str
     sql: str
@@ -40,35 +40,35 @@ class Invariant:
 
 @dataclass(frozen=True)
 class QueryAnswer:
-    """The value of a query's first row, None being NULL, and how many rows there are: 2 means several."""
+    """The value of a query's first row, None: NULL; and the number of rows, 2: several."""
 
     rows: int
     value: str | None = None
 
     def __str__(self) -> str:
-        """Return it as people read it."""
+        """Return the answer in words."""
         if self.rows != 1:
             return "several rows" if self.rows else "no row"
         return "NULL" if self.value is None else self.value
 
 
 def why_wrong(expected: Expectation, answer: QueryAnswer) -> str | None:
-    """Return why an answer is not as it has to be at any time; None if it is."""
+    """Return why an answer violates the expectation at any time; None if it does not."""
     match expected:
         case Is(value) if answer.rows != 1 or not _is_equal(value, answer.value):
-            return f"its query returns {answer}, and has to return {as_shown(value)}"
+            return f"its query returns {answer}, but must return {as_shown(value)}"
         case NoRows() if answer.rows:
             what = "several rows" if answer.rows > 1 else f"a row, {answer}"
-            return f"its query returns {what}, and has to return none"
+            return f"its query returns {what}, but must return none"
         case Unchanged() if answer.rows > 1:
-            return "its query returns several rows, of which none can be compared"
+            return "its query returns several rows, which cannot be compared"
     return None
 
 
 def why_broken(expected: Expectation, before: QueryAnswer, after: QueryAnswer) -> str | None:
-    """Return how a load has broken an invariant that held before it; None if it has not."""
+    """Return how a load broke an invariant that held before it; None if it did not."""
     if isinstance(expected, Unchanged) and before != after:
-        return f"its query returned {before} before the load, and returns {after} after it"
+        return f"its query returned {before} before the load and {after} after it"
     return why_wrong(expected, after)
 
 

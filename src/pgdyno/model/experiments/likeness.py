@@ -1,4 +1,4 @@
-"""How like the original a replay was."""
+"""The similarity of a replay to the original workload."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 LEAST_LIKENESS = 0.9
-"""Below this, a replay ran something like the workload, and not the workload."""
+"""Below this, a replay only approximates the workload."""
 LEAST_CALLS = 0.5
-"""Of the original's calls. With fewer, a replay is another workload: nothing is measured on it. Arbitrary."""
+"""Of the original's calls. With fewer, a replay is a different workload and is not measured. Arbitrary."""
 
 
 @dataclass(frozen=True)
 class StatementLikeness:
-    """One statement: its shares in each quantity, in the original and in the replay.
+    """One statement: its share of each quantity, in the original and in the replay.
 
-    ``replay_ms`` is the mean time of a call; None: it was not called.
+    ``original_ms`` and ``replay_ms`` are mean times of a call; None: it was not called.
     """
 
     name: str
@@ -27,9 +27,9 @@ class StatementLikeness:
 
 @dataclass(frozen=True)
 class Likeness:
-    """How much of the original's shares the replay has, by quantity, from 0 to 1.
+    """The overlap of the original's and the replay's shares, by quantity, from 0 to 1.
 
-    Statements that are not replayed lack all of theirs.
+    Statements that are not replayed contribute nothing.
     """
 
     by_quantity: Mapping[str, float]
@@ -37,7 +37,7 @@ class Likeness:
 
     @property
     def least(self) -> float:
-        """The one number: that of the quantity that is least alike."""
+        """The likeness of the least similar quantity, as a single number."""
         return min(self.by_quantity.values())
 
     @property

@@ -1,6 +1,6 @@
 """Two machines compared on one experiment: their ratio, and all other differences.
 
-The machines are called A and B. Ratios are those of B to A: A stands where elsewhere the baseline does.
+The machines are called A and B. Ratios are B/A: A takes the role of the baseline.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ A, B = "A", "B"
 
 
 class Weight(StrEnum):
-    """How much a difference can matter, at most; the heaviest first."""
+    """The largest possible influence of a difference, in decreasing order."""
 
     DECIDES = "decides the result"
     TENS = "can change it by tens of percent"
@@ -23,15 +23,15 @@ class Weight(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Its place among all: 0 for the heaviest."""
+        """Its position in the order: 0 for the largest influence."""
         return [*Weight].index(self)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Something besides the machine that is not known to be the same on both sides.
+    """A difference, or possible difference, between the two sides other than the machine.
 
-    ``a`` and ``b`` None: not known there. ``reason`` says why it matters as much, ``source`` who says so.
+    ``a`` and ``b`` None: unknown there. ``reason`` justifies the weight, ``source`` is its origin.
     """
 
     subject: str
@@ -43,13 +43,13 @@ class Difference:
 
     @property
     def is_known(self) -> bool:
-        """Whether both sides are known, so that they are known to differ."""
+        """Whether both sides are known, and so known to differ."""
         return self.a is not None and self.b is not None
 
 
 @dataclass(frozen=True)
 class MachineFact:
-    """A fact about one of the machines; None: not known."""
+    """A fact about both machines; None: unknown."""
 
     subject: str
     a: str | None
@@ -65,9 +65,9 @@ class MachineFact:
 class ComparedMetric:
     """One metric of one workload and variant. ``a`` and ``b`` are geometric means over rounds.
 
-    ``verdict`` is on B against A. Where the number of clients or of parallel workers varies, ``level`` is
-    that number, ``unit`` what it counts, ``clients`` how many of these there are, and ``load`` what they
-    issue. ``operation`` is what is counted, if not transactions.
+    ``verdict`` is on B against A. If the number of clients or of parallel workers varies, ``level`` is that
+    number, ``unit`` its unit, ``clients`` the number of clients, and ``load`` the load that they issue.
+    ``operation`` is the counted unit, if not transactions.
     """
 
     workload: str
@@ -82,12 +82,12 @@ class ComparedMetric:
     unit: str | None = None  # clients, workers
     operation: str | None = None
     client_shares: tuple[float | None, float | None] = (None, None)
-    """Of the CPU time of client and server together, what the client took."""
+    """The client's share of the CPU time of client and server together, on A and B."""
 
 
 @dataclass(frozen=True)
 class DerivedRatio:
-    """A ratio that follows from a measured one by a factor that is taken as known: a price, a frequency."""
+    """A measured ratio divided by a factor assumed to be exact: a price, a frequency."""
 
     workload: str
     variant: str
@@ -107,12 +107,12 @@ class Side:
     machine: str  # in words
     server: str
     price_per_hour: float | None
-    notes: tuple[str, ...]  # those that the other one does not have
+    notes: tuple[str, ...]  # without those that both have
 
 
 @dataclass(frozen=True)
 class MachineComparison:
-    """Everything that can be said about two machines from one experiment that ran on both."""
+    """The results of one experiment that ran on two machines."""
 
     question: str
     sides: tuple[Side, Side]
@@ -120,6 +120,6 @@ class MachineComparison:
     per_frequency: tuple[DerivedRatio, ...]
     per_price: tuple[DerivedRatio, ...]
     machine: tuple[MachineFact, ...]
-    differences: tuple[Difference, ...]  # the heaviest first
+    differences: tuple[Difference, ...]  # the largest possible influence first
     warnings: tuple[str, ...]
-    left_out: tuple[str, ...]  # workloads and variants that only one of them has
+    left_out: tuple[str, ...]  # workloads and variants present on one side only

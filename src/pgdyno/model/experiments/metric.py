@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 Readings = Mapping[str, tuple[float, ...]]
-"""Counters by metric; a meter that cannot be read is absent."""
+"""Counters by metric; metrics of a meter that cannot be read are absent."""
 
 
 class Better(StrEnum):
@@ -20,9 +20,9 @@ class Better(StrEnum):
 
 @dataclass(frozen=True)
 class Metric:
-    """A measured quantity. ``has_verdict`` metrics get an interval and a verdict of their own.
+    """A measured quantity. ``has_verdict`` metrics get an interval and a verdict.
 
-    A level is what it is at a block's end; all others count what happened from its beginning to its end.
+    ``is_level``: the value at the end of a block; other metrics cover the block from beginning to end.
     """
 
     name: str
@@ -40,7 +40,7 @@ LAUNCHED_WORKERS = "parallel_workers_launched_share"
 PLANNED_WORKERS = "parallel_workers_planned"
 P50, P95, P99 = "latency_ms_p50", "latency_ms_p95", "latency_ms_p99"
 TAIL_MEAN = "latency_ms_tail_mean"  # see measure/blocks/tail.py
-TAIL_MEAN_ALONE = "latency_ms_tail_mean_alone"  # of a stretch in which no other server runs
+TAIL_MEAN_ALONE = "latency_ms_tail_mean_alone"  # in a stretch without load on other servers
 DRAIN_SHARE = "drain_share"
 WAL_SEGMENTS = "wal_segments_created"
 WAL_BYTES = "wal_bytes_per_transaction"

@@ -1,4 +1,4 @@
-"""Scaling with a number (workers, clients, CPUs): levels, the knee, fitted laws."""
+"""Scaling with a number of workers, clients or CPUs: levels, the knee, fitted laws."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pgdyno.model.experiments.verdict import Interval
 class Level:
     """One level of the factor. ``rate`` is its geometric mean, in the measured unit.
 
-    Where it is missing in some blocks, that is what it would be over all of them.
+    If the level is missing in some blocks, ``rate`` is the estimate over all blocks.
 
-    ``efficiency`` is the rate for each that works (client; worker, or the leader beside workers), relative to
-    the lowest level.
+    ``efficiency`` is the rate per process (client; worker, or participating leader), relative to the lowest
+    level.
     """
 
     level: int
@@ -26,10 +26,10 @@ class Level:
 
 @dataclass(frozen=True)
 class Knee:
-    """The smallest level that is as good as the best, but for ``tolerance``, lies within these two.
+    """Bounds on the smallest level that is as good as the best, within ``tolerance``.
 
-    ``low`` is the smallest level that may be it, ``high`` the smallest that is as good for sure; None: the
-    data show that for no level.
+    ``low`` is the smallest level that may be as good, ``high`` the smallest that certainly is; None: the data
+    do not show this for any level.
     """
 
     low: int
@@ -45,7 +45,7 @@ class Knee:
 
 @dataclass(frozen=True)
 class Dip:
-    """Levels by which the curve goes down and up again: the middle one is worse than both others."""
+    """Three levels where the curve goes down and up again: the middle one is worse than both others."""
 
     before: int
     at: int
@@ -54,13 +54,13 @@ class Dip:
 
 @dataclass(frozen=True)
 class Law:
-    """A law of scaling, fitted. Throughput at N is proportional to N / (1 + σ(N−1) + κN(N−1)).
+    """A fitted law of scaling. Throughput at N is proportional to N / (1 + σ(N−1) + κN(N−1)).
 
-    ``contention`` is σ, the part that runs alone; ``crosstalk`` κ, what each pair costs, None for Amdahl's
-    law, which has none. ``peak`` is the level where the law is highest, of those between the lowest and the
-    highest that were measured; None: none of these. Beyond them nothing says that the law holds.
-    ``p_value`` tests whether what the law leaves unexplained is more than the noise; None: nothing is left to
-    test it by, and it is not said to fit.
+    ``contention`` is σ, the serial fraction; ``crosstalk`` is κ, the cost per pair, None for Amdahl's law,
+    which has none. ``peak`` is the level where the law is highest; None if it lies outside the measured
+    range, where the law is not known to hold.
+    ``p_value`` is that of the lack-of-fit test: whether the misfit exceeds the noise; None: no degrees of
+    freedom are left for the test, and no fit is claimed.
     """
 
     name: str
@@ -72,10 +72,10 @@ class Law:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """A level that the first rounds recommend, and its rate in ``rounds`` later ones to that of ``against``.
+    """A level recommended by the first rounds, and its ratio to ``against`` in ``rounds`` later ones.
 
-    That is the level that comes closest to refuting it. Of the interval each end is passed with a probability
-    of 1 − its level: what has to hold is the lower one.
+    ``against`` is the level that comes closest to refuting the recommendation. Each end of the interval is a
+    one-sided bound with error probability 1 − its level; the lower one decides.
     """
 
     level: int
@@ -87,9 +87,9 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class Scaling:
-    """The findings about one curve. ``worse_from``: from this level on certainly worse than the best.
+    """The findings about one curve. ``worse_from``: from this level on all are certainly worse than the best.
 
-    ``law`` is the name of the simplest law that the data do not contradict, None if they contradict all.
+    ``law`` is the name of the simplest law that the data do not contradict; None if they contradict all.
     """
 
     levels: tuple[Level, ...]
@@ -102,5 +102,5 @@ class Scaling:
 
     @property
     def is_unimodal(self) -> bool:
-        """Whether nothing shows that the curve goes up again after it went down."""
+        """Whether the data show no dip."""
         return not self.dips

@@ -1,7 +1,7 @@
-"""The record of one step on one arm: the evidence behind its metrics.
+"""The record of one step on one arm: the evidence for its metrics.
 
-A step's own operations are rows ("l.*" of the Insert Benchmark) or queries ("q*"). Times are seconds from
-the step's beginning, on the wall clock.
+A step counts rows ("l.*" of the Insert Benchmark) or queries ("q*"). Times are seconds of wall-clock time
+since the beginning of the step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class StallCause(StrEnum):
 
 @dataclass(frozen=True)
 class ClientRecord:
-    """One client of a role: its commits, and the end of its last transaction."""
+    """One client of a role: its commits, and the time when its last transaction ended."""
 
     transactions: int
     ended_s: float
@@ -34,8 +34,8 @@ class RoleRecord:
     """All clients of one kind: "insert", "delete", "query", or "maker", which reads the oldest row's key.
 
     ``latency_ms`` and ``lag_ms`` are by percentile: p50, p95, p99, p999, max; latency counts from the
-    intended start, lag is how late a transaction began. ``statements`` are completed executions by name,
-    ``retries`` and ``errors`` transactions by SQLSTATE.
+    intended start, lag is the delay of the actual start. ``statements`` are completed executions by name,
+    ``retries`` and ``errors`` are numbers of transactions by SQLSTATE.
     """
 
     name: str
@@ -50,7 +50,7 @@ class RoleRecord:
 
 @dataclass(frozen=True)
 class IntervalRecord:
-    """A part of a step, by default one second. By role: transactions, and the longest latency (ms)."""
+    """An interval of a step, by default one second. By role: transactions, and the longest latency (ms)."""
 
     start_s: float
     length_s: float
@@ -72,11 +72,11 @@ class Stall:
 class StepRecord:
     """One step on one arm.
 
-    ``operations`` says what is counted: "rows" or "queries", ``completed`` how many of them.
+    ``operations`` is the counted unit, "rows" or "queries"; ``completed`` is their number.
     ``counters`` are differences over the step by dotted name, such as ``pg_stat_wal.wal_fpi`` and
-    ``pg_stat_io.client_backend.relation.normal.reads``; views that a server does not have are absent.
-    ``waits`` are shares of the samples of busy backends by wait event type, "CPU" where there was none.
-    ``published`` are the benchmark's own 21 figures by their own names; those not to be had are absent.
+    ``pg_stat_io.client_backend.relation.normal.reads``; views missing on a server are absent.
+    ``waits`` are shares of the samples of busy backends by wait event type, "CPU" without a wait event.
+    ``published`` are the benchmark's 21 published figures by their names; unavailable ones are absent.
     """
 
     operations: str
@@ -91,4 +91,4 @@ class StepRecord:
     counters: Mapping[str, float] = field(default_factory=dict)
     dead_tuples: int | None = None  # of all tables when the step began
     published: Mapping[str, float] = field(default_factory=dict)
-    target_rows_per_s: float | None = None  # of the inserts beside the queries, all clients together
+    target_rows_per_s: float | None = None  # of the inserts concurrent with queries, all clients together

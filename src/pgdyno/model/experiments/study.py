@@ -20,8 +20,8 @@ _MOST_VARIANTS = 1_000  # arbitrary: one round of so many takes hours
 class Study:
     """The input of ``pgdyno run``: bundled in ``studies/bundled/``, a TOML file, or made by a command.
 
-    The first variant is the baseline that all others are compared with. Of an adaptive one, which has no
-    other, each round measures the cells of a grid by which knees are found soonest.
+    All variants are compared with the first, the baseline. An adaptive study has only this variant; each
+    round measures those cells of a grid that locate the knees soonest.
     """
 
     name: str
@@ -34,16 +34,16 @@ class Study:
 
     @property
     def baseline(self) -> str:
-        """The name of the variant that all others are compared with."""
+        """The name of the baseline variant."""
         return self.variants[0].name
 
 
 def cross(factors: Mapping[str, Sequence[str]], base: Variant | None = None) -> tuple[Variant, ...]:
     """Return one variant per combination of the factors' values; the first values are the baseline.
 
-    A factor called ``server`` varies the PostgreSQL that runs, every other one a setting.
+    The factor ``server`` varies the PostgreSQL installation, every other factor a setting.
     Raises: UsageError for a factor without values and for too many combinations;
-    VariantError for what may not be measured.
+    VariantError for settings that may not be measured.
     """
     for name, values in factors.items():
         if not values:
@@ -83,7 +83,7 @@ def _level_name(factor: str, value: str) -> str:
 
 
 def _short(value: str) -> str:
-    """Return the last part of a path for use in a name; for a program directory, its prefix's."""
+    """Return the last component of a path for use in a name; for a bin directory, that of its parent."""
     if "/" not in value:
         return value
     place = PurePosixPath(value)
@@ -91,13 +91,13 @@ def _short(value: str) -> str:
 
 
 def _without(settings: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that ``others`` do not set, however their names are written."""
+    """Return the settings that ``others`` do not set, comparing canonical names."""
     replaced = {setting_key(name) for name in others}
     return {name: value for name, value in settings.items() if name not in replaced}
 
 
 def unique_names(variants: Sequence[Variant]) -> tuple[Variant, ...]:
-    """Return the variants with repeated names told apart: by their servers if these differ, else by numbers.
+    """Return the variants with unique names: prefixed by server if servers differ, else numbered.
 
     An A/A comparison names the same variant twice; a comparison of two builds may call both "default".
     """

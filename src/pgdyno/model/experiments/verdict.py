@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Decision(StrEnum):
-    """The four things that can be said. "No difference" has to be shown, not assumed."""
+    """The four possible decisions. Equivalence has to be shown, not assumed."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -34,7 +34,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class VarianceComponents:
-    """Standard deviations of the log-ratio: between started instances, and between blocks within one."""
+    """Standard deviations of the log-ratio: between started instances, and between blocks of one instance."""
 
     between_rounds: float
     within_rounds: float
@@ -57,10 +57,10 @@ class Equivalence:
 class Verdict:
     """The verdict on ``metric`` of ``workload``: ``variant`` against ``baseline``.
 
-    ``effect`` is the ratio variant/baseline. ``mde`` is the smallest relative change this experiment would
-    have found with 80 % power. ``p_adjusted`` is Holm's over the experiment's workloads. ``checks`` holds
-    robustness checks (BCa bootstrap, signed rank) by name, in words. ``is_withheld``: the data do not allow
-    a verdict (too few rounds, drift), whatever the interval says. ``equivalence`` is None without an
+    ``effect`` is the ratio variant/baseline. ``mde`` is the smallest relative change that this experiment
+    would have found with 80 % power. ``p_adjusted`` is Holm's over the experiment's workloads. ``checks``
+    are robustness checks (BCa bootstrap, signed rank) by name, in words. ``is_withheld``: the data do not
+    allow a verdict (too few rounds, drift), regardless of the interval. ``equivalence`` is None without an
     interval.
     """
 
@@ -85,12 +85,12 @@ class Verdict:
 
 
 AT_LOAD = "accelerate-at-load"
-"""The name of the experiments that these are taken from: a part of another one, and never the newest."""
+"""The name of experiments at a fixed rate: they belong to another one and never count as the newest."""
 
 
 @dataclass(frozen=True)
 class LatencyAtLoad:
-    """One latency metric in ms, of the baseline and the plan; their ratio, None after too few rounds."""
+    """One latency metric in ms, of the baseline and the plan; their ratio is None with too few rounds."""
 
     metric: str
     baseline_ms: float
@@ -102,9 +102,9 @@ class LatencyAtLoad:
 class AtLoad:
     """Measurements of one workload at ``rate_tps`` transactions per second on both servers.
 
-    ``share`` is that rate as a share of the baseline's throughput where every client began a transaction as
-    soon as the one before had ended. ``experiment_id`` is the experiment with the blocks. Latencies count
-    from the intended start: waiting for a busy server is part of them.
+    ``share`` is that rate as a share of the baseline's throughput in a closed loop. ``experiment_id`` is the
+    experiment with the blocks. Latencies count from the intended start: they include waiting for a busy
+    server.
     """
 
     workload: str

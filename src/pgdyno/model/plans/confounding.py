@@ -2,9 +2,9 @@
 
 If they do, a comparison of their versions is confounded.
 
-What is compared is what ``pg_config`` prints, and what else is known: the compiler's own version, and whether
-the data have checksums (initdb switches them on from 18 on). Differences that cannot change what is measured
-are left out: directories, warnings, debugging information, languages, documentation.
+Compared are the output of ``pg_config``, the compiler's version, and whether the data have checksums (initdb
+enables them by default since version 18). Differences that cannot affect measurements are ignored:
+directories, warnings, debugging information, languages, documentation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOT_RECORDED = frozenset({"", "not recorded"})
 _CODE_NEUTRAL = re.compile(
     r"-W(?!l,).*|-g\d?|-ggdb\d?|-pipe|-I.*|-L.*|-D_GNU_SOURCE|-f(?:debug|file|macro)-prefix-map=.*|-O[0-3s]?"
 )
-"""Compiler and linker arguments that do not change the code; the level of optimisation is compared apart."""
+"""Compiler and linker flags that do not change the code. The optimisation level is compared separately."""
 _LINK_NEUTRAL = re.compile(r"-Wl,(?:--as-needed|-rpath,.*|--enable-new-dtags)|-L.*|-I.*")
 _NEUTRAL_OPTIONS = re.compile(
     r"(?:prefix|exec-prefix|.*dir|build|host|(?:build|host)_alias|extra-version|docs|nls|tap-tests|rpath"
@@ -35,12 +35,12 @@ _NEUTRAL_OPTIONS = re.compile(
 
 @dataclass(frozen=True)
 class Feature:
-    """A part of PostgreSQL that a build has or has not; versions before ``since`` cannot have it."""
+    """An optional feature of a PostgreSQL build; versions before ``since`` cannot have it."""
 
     name: str
     options: tuple[str, ...]
     since: int = 0
-    default_since: int | None = None  # built in from this version on unless it is switched off
+    default_since: int | None = None  # built in from this version on unless disabled
 
 
 _FEATURES = (
@@ -58,15 +58,15 @@ _FEATURES = (
 
 @dataclass(frozen=True)
 class Build:
-    """One PostgreSQL build. ``options`` None: it does not record them; None elsewhere: nobody has looked.
+    """One PostgreSQL build. ``options`` None: it does not record them; None elsewhere: not determined.
 
     ``options`` maps a configure option without its ``--with-`` to its value: "yes", "no", or as given.
     """
 
-    name: str  # as a variant calls it
+    name: str  # as in a variant
     version: str
     major: int
-    vendor: str | None  # in brackets behind the version: whose package it is
+    vendor: str | None  # the packager, in brackets behind the version
     options: Mapping[str, str] | None
     cc: str  # the compiler's name
     compiler: str | None  # with its version
@@ -76,7 +76,7 @@ class Build:
     has_checksums: bool | None = None
 
     def has(self, feature: Feature) -> bool:
-        """Whether the build has a feature; only for builds that record their options."""
+        """Whether the build has a feature; valid only if the build records its options."""
         given = [value for name, value in (self.options or {}).items() if name in feature.options]
         if given:
             return given[-1] != "no"
@@ -85,10 +85,10 @@ class Build:
 
 @dataclass(frozen=True)
 class BuildDifference:
-    """Something that two builds do not have in common, as a sentence."""
+    """A difference of two builds, as a sentence."""
 
     sentence: str
-    is_confounder: bool  # False: it comes with the version
+    is_confounder: bool  # False: it is due to the version
 
 
 def parse_build(
@@ -96,8 +96,8 @@ def parse_build(
 ) -> Build:
     """Return the build that ``pg_config``, called without arguments, describes.
 
-    ``version_text`` is what ``SELECT version()`` says: without it, the compiler's version is not known.
-    Raises: ServerError for a text that is not pg_config's.
+    ``version_text`` is the result of ``SELECT version()``; without it, the compiler's version is unknown.
+    Raises: ServerError for a text that is not pg_config's output.
     """
     lines = dict(_line(line) for line in pg_config.splitlines() if " =" in line)
     version = _VERSION.match(lines.get("VERSION", ""))
@@ -121,7 +121,7 @@ def parse_build(
 
 
 def build_differences(one: Build, other: Build) -> tuple[BuildDifference, ...]:
-    """Return the differences of two builds besides their version, confounders first."""
+    """Return the differences of two builds other than their version, confounders first."""
     found = [
         *_compiler(one, other),
         *_features(one, other),
@@ -133,14 +133,14 @@ def build_differences(one: Build, other: Build) -> tuple[BuildDifference, ...]:
 
 
 def is_confounded(differences: Iterable[BuildDifference]) -> bool:
-    """Whether a comparison of the two builds compares more than their versions."""
+    """Whether any difference is a confounder."""
     return any(difference.is_confounder for difference in differences)
 
 
 def _compiler(one: Build, other: Build) -> list[BuildDifference]:
     found = []
     first, second = one.compiler, other.compiler
-    if first is None or second is None:  # then their names have to do
+    if first is None or second is None:  # compare the compilers' names instead
         first, second = one.cc, other.cc
     if first != second:
         found.append(_confounder(f"{one.name} was compiled with {first}, {other.name} with {second}"))
@@ -208,13 +208,13 @@ def _confounder(sentence: str) -> BuildDifference:
 
 
 def optimisation_level(build: Build) -> str:
-    """Return the compiler's level of optimisation: of several, the last one counts."""
+    """Return the compiler's optimisation level; the last of several flags wins."""
     levels = [flag for flag in build.cflags if flag.startswith("-O")]
     return levels[-1] if levels else "no -O"
 
 
-def telling_options(build: Build) -> dict[str, str] | None:
-    """Return the options that may change measured results; None: not recorded."""
+def relevant_options(build: Build) -> dict[str, str] | None:
+    """Return the options that may affect measurements; None: not recorded."""
     if build.options is None:
         return None
     known = {option for feature in _FEATURES for option in feature.options}
@@ -227,7 +227,7 @@ def telling_options(build: Build) -> dict[str, str] | None:
 
 
 def code_flags(build: Build) -> tuple[str, ...]:
-    """Return the flags of compiler and linker that change the code, but for the level of optimisation."""
+    """Return the compiler and linker flags that change the code, without the optimisation level."""
     compiled = [flag for flag in (*build.cflags, *build.cppflags) if not _CODE_NEUTRAL.fullmatch(flag)]
     linked = [flag for flag in build.ldflags if not _LINK_NEUTRAL.fullmatch(flag)]
     return tuple(dict.fromkeys([*compiled, *linked]))
@@ -239,7 +239,7 @@ def _line(line: str) -> tuple[str, str]:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Split as a shell does; where that cannot be, at spaces."""
+    """Split as a shell does; at spaces if the quoting is invalid."""
     try:
         return tuple(shlex.split(text))
     except ValueError:
@@ -247,7 +247,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _options(words: Iterable[str]) -> dict[str, str]:
-    """Return configure's options without variables, whose effect pg_config shows, but with patches."""
+    """Return configure's options and the patches, without other variables, whose effect pg_config shows."""
     options: dict[str, str] = {}
     for word in words:
         if patches := patches_in(word):

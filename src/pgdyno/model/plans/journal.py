@@ -1,12 +1,12 @@
 """Records of the journal: receipts, their states, and results of apply, status and revert.
 
     written ──> applied ──> verified ──┐
-       │           │            │      ├──> reverted    what was found is back, and read back
+       │           │            │      ├──> reverted    the original value is restored and verified
        │           └──> failed ─┼──────┤
-       └────────────────────────┘      └──> released    somebody changed it after us, and it was left to them
+       └────────────────────────┘      └──> released    changed by others after pgdyno, and left to them
 
-A receipt is *open* until it is reverted or released: something may still be changed. A receipt that is
-only written says that the change may or may not have been made; reverting it is right either way.
+A receipt is *open* until it is reverted or released: something may still be changed. With a receipt that is
+only written, the change may or may not have been made; reverting it is correct in either case.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pgdyno.base.ports import Found
 from pgdyno.model.plans.plan import ACCOUNT, HOST_KINDS, PERSISTED_FILE, Change, Finding
 
 Value = TypeVar("Value", str, str | None)
-"""Of a change. That of a file which sets kernel values at boot is the file's whole text."""
-_DIGITS = 12  # of a checksum, which people see in place of a text: the beginning of what sha256sum(1) prints
+"""The value of a change. For a file that sets kernel values at boot, it is the whole text of the file."""
+_DIGITS = 12  # of a checksum shown in place of a text: the first digits of sha256sum(1)'s output
 
 
 class ReceiptState(StrEnum):
-    """How far a change has come."""
+    """The progress of a change."""
 
     WRITTEN = "written"
     APPLIED = "applied"
@@ -38,20 +38,20 @@ class ReceiptState(StrEnum):
 
 
 class OnDrift(StrEnum):
-    """Handling of a key that another user or program changed after us, in a revert."""
+    """How a revert treats a key that another user or program changed after pgdyno."""
 
-    SKIP = "skip"  # leave it and its receipt alone; the revert is incomplete
-    OVERWRITE = "overwrite"  # restore what was found before our change
-    KEEP = "keep"  # leave it, and close the receipt: it is theirs now
+    SKIP = "skip"  # leave the key and its receipt alone; the revert is incomplete
+    OVERWRITE = "overwrite"  # restore the value found before pgdyno's change
+    KEEP = "keep"  # keep the new value, and close the receipt
 
 
 @dataclass(frozen=True)
 class Target:
     """The server or machine that a change was made on.
 
-    ``identity`` is a server's system identifier, or a host's machine id. A standby has its primary's system
-    identifier, often even its paths: ``data_directory`` and ``machine`` (a hash of the machine id) tell
-    them apart where they are known. ``address`` is for people.
+    ``identity`` is a server's system identifier, or a host's machine id. A standby has the system identifier
+    of its primary, often even the same paths: ``data_directory`` and ``machine`` (a hash of the machine id)
+    distinguish them if known. ``address`` is for display only.
     """
 
     kind: str  # "server" or "host"
@@ -61,7 +61,7 @@ class Target:
     address: str
 
     def is_same_as(self, other: Target) -> bool:
-        """Whether both are the same thing, as far as both know. The address does not count."""
+        """Whether both are the same target, by the fields known to both. The address is ignored."""
         pairs = ((self.data_directory, other.data_directory), (self.machine, other.machine))
         return (self.kind, self.identity) == (other.kind, other.identity) and all(
             one == another for one, another in pairs if one is not None and another is not None
@@ -72,10 +72,10 @@ class Target:
 class Receipt:
     """The value found before a change, and the change's state. ``change.value`` is the requested one.
 
-    ``effective`` is what was read back from another source after the change. ``interims`` are values that a
-    revert has set in passing, or that the kernel made of ours: finding one of them is not somebody else's
-    doing. ``server`` is the one whose plan asked for a change on the machine; None if a trial did, or
-    ``setup``. ``restart_command`` restarts the target; nothing if apply was not given one.
+    ``effective`` was read back after the change, from another source. ``interims`` are temporary values set
+    by a revert, or values that the kernel derived from pgdyno's: finding one of them is not drift.
+    ``server`` is the server that the plan for a change on the machine was made for; None if a trial or
+    ``setup`` made the change. ``restart_command`` restarts the target; empty if apply got none.
     """
 
     id: str
@@ -95,12 +95,12 @@ class Receipt:
 
     @property
     def key(self) -> str:
-        """The setting or file that is changed."""
+        """The changed setting or file."""
         return self.change.key
 
     @property
     def is_on_host(self) -> bool:
-        """Whether it is about the machine itself rather than a server."""
+        """Whether it changes the machine itself rather than a server."""
         return self.change.kind in HOST_KINDS
 
     @property
@@ -110,17 +110,17 @@ class Receipt:
 
     @property
     def is_of_machine_alone(self) -> bool:
-        """Whether the machine was changed, and for no server's plan."""
+        """Whether the machine was changed, but not for a server's plan."""
         return self.is_on_host and self.server is None
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the change was interrupted or failed, so that the present value is unknown."""
+        """Whether the change was interrupted or failed; the current value is then unknown."""
         return self.state in (ReceiptState.WRITTEN, ReceiptState.APPLIED, ReceiptState.FAILED)
 
     @property
     def is_settled(self) -> bool:
-        """Whether the value was seen in force and no revert has begun: any other value is drift."""
+        """Whether the value was verified and no revert has begun: any other value is drift."""
         return self.state is ReceiptState.VERIFIED and not self.is_being_restored
 
     @property
@@ -131,11 +131,11 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One change as apply or revert left it. ``found`` None means that the key was not set at all."""
+    """One change after apply or revert. ``found`` None means that the key was not set."""
 
     key: str
     lever: str
-    before: str | None  # what was in force before the change, as people write it
+    before: str | None  # the value in force before the change, as displayed
     found: str | None
     wanted: str
     effective: str | None
@@ -144,17 +144,17 @@ class Outcome:
 
 
 def restart_options(command: Sequence[str]) -> str:
-    """Return the options that a user adds to let a command restart the server, which may not be known."""
+    """Return the options that allow pgdyno to restart the server; a placeholder for an unknown command."""
     known = shlex.quote(shlex.join(command)) if command else "'…'"
     return f"--allow-restart --restart-command {known}"
 
 
 @dataclass(frozen=True)
 class ApplyResult:
-    """The result of an apply, or of its dry run. ``apply_id`` None: there was nothing to do.
+    """The result of an apply, or of its dry run. ``apply_id`` None: nothing was to be done.
 
-    ``revert_command`` is what a user types to undo it, with ``restart_options`` if it takes a restart;
-    ``findings`` are the plan's, about the server.
+    ``revert_command`` undoes it, with ``restart_options`` if that takes a restart; ``findings`` are those of
+    the plan about the server.
     """
 
     apply_id: str | None
@@ -171,9 +171,9 @@ class ApplyResult:
 
 @dataclass(frozen=True)
 class Drift:
-    """A key that was changed by others after us; ``now`` None means that they removed it.
+    """A key that was changed by others after pgdyno; ``now`` None means that they removed it.
 
-    ``later`` is the server whose plan has changed it again, with a receipt of its own.
+    ``later`` is the server whose plan changed it again, with a separate receipt.
     """
 
     key: str
@@ -187,7 +187,7 @@ class Drift:
 class OtherJournal:
     """A journal of another user on this host. ``open_receipts`` None means that it may not be read.
 
-    ``undoing`` is the command that undoes its changes; None if it is not known, or not ours to give.
+    ``undoing`` is the command that undoes its changes; None if it is unknown, or must not be suggested.
     """
 
     directory: str
@@ -197,9 +197,9 @@ class OtherJournal:
 
 @dataclass(frozen=True)
 class RevertResult:
-    """The result of a revert. ``pending_restart``: keys whose original value waits for a restart.
+    """The result of a revert. ``pending_restart``: keys whose original value takes effect after a restart.
 
-    ``other_journals`` are looked for if nothing was to revert: the changes may be in one of them.
+    ``other_journals`` are searched if there was nothing to revert: the changes may be in one of them.
     """
 
     target: str
@@ -217,16 +217,16 @@ class RevertResult:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every change to revert is undone. If not, the exit code is 3."""
+        """Whether all requested changes are undone. If not, the exit code is 3."""
         return not (self.drifted or self.pending_restart or self.damage)
 
 
 @dataclass(frozen=True)
 class StatusEntry:
-    """An open receipt, and its present state.
+    """An open receipt, and its current state.
 
-    ``effective`` is the value in force now; None if the server was not asked. ``drift`` says in words what
-    somebody else did since.
+    ``effective`` is the value in force now; None if the server was not queried. ``drift`` describes later
+    changes by others.
     """
 
     apply_id: str
@@ -253,12 +253,12 @@ class StatusReport:
 
 
 def shown(kind: str, value: Value) -> Value:
-    """Return a value of a change of this kind as people see it; only files are not shown as they are."""
+    """Return a value for display: the checksum of a file, any other value unchanged."""
     return checksum(value) if kind == PERSISTED_FILE else value
 
 
 def checksum(text: str | None) -> str:
-    """Return the checksum of a text; None stands for no file."""
+    """Return the checksum of a text for display; None: no file."""
     return "no file" if text is None else f"sha256 {hashlib.sha256(as_bytes(text)).hexdigest()[:_DIGITS]}"
 
 
@@ -268,5 +268,5 @@ def as_text(content: bytes) -> str:
 
 
 def as_bytes(text: str) -> bytes:
-    """Return the content that a value stands for."""
+    """Return a value as the content of its file, the inverse of ``as_text``."""
     return text.encode(errors="surrogateescape")

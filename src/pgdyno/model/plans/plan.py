@@ -23,7 +23,7 @@ class Risk(StrEnum):
     """Risks of a change, in increasing order."""
 
     SAFE = "safe"
-    SHARED = "shared"  # it concerns everything else that runs on the machine
+    SHARED = "shared"  # it affects everything else that runs on the machine
     RESTART = "restart"
     REBOOT = "reboot"
 
@@ -40,7 +40,7 @@ class Effect(StrEnum):
 
 SETTING = "setting"
 PER_APPLICATION = frozenset({"plan_cache_mode"})
-"""Settings that suit some statements and harm others: planned for scratch servers, never applied."""
+"""Settings that benefit some statements and harm others: planned for scratch servers, never applied."""
 SERVER, PROCESS = "server", "process"
 KERNEL, HUGE_PAGES, MSR = "kernel", "huge_pages", "msr"
 PERSISTED_FILE, ACCOUNT = "persisted_file", "account"
@@ -48,14 +48,14 @@ CACHE_MOUNT, CACHE_GROUP = "cache_mount", "cache_group"
 CACHE_KINDS = (CACHE_MOUNT, CACHE_GROUP)
 """Kinds of changes that divide the processor's caches, see ``host/cache_allocation.py``."""
 HOST_KINDS = (KERNEL, HUGE_PAGES, MSR, *CACHE_KINDS, PERSISTED_FILE, ACCOUNT)
-"""Kinds of changes that are made on the machine: they concern everything that runs there."""
+"""Kinds of changes made on the machine: they affect everything that runs there."""
 PG_CTL_OPTIONS, PROGRAM_LINK = "pg_ctl_options", "program_link"
 PROGRAM_KINDS = (PG_CTL_OPTIONS, PROGRAM_LINK)
-"""Kinds of changes that choose the programs which run a server from its next start on."""
+"""Kinds of changes that select the programs of a server from its next start on."""
 
 
 def kind_of(key: str) -> str:
-    """Return the kind of change that sets a file of the kernel, or a register of a CPU."""
+    """Return the kind of change for a kernel file or a CPU register."""
     if register_of(key) is not None:
         return MSR
     return HUGE_PAGES if key.endswith("/nr_hugepages") else KERNEL
@@ -65,44 +65,47 @@ def kind_of(key: str) -> str:
 class Change:
     """One reversible step: ``key`` of ``kind`` becomes ``value``.
 
-    ``kind`` names the journal's writer that can read, write and restore it: ``setting`` for a PostgreSQL
-    setting, whose key is its name; ``kernel`` and ``huge_pages`` for files of the running kernel, whose key
-    is the path; ``msr`` for a register of a CPU; ``cache_mount`` and ``cache_group`` divide the processor's
-    caches; ``persisted_file`` for a file
-    that sets such values when the machine starts, which is no lever's: ``apply --persist`` makes it of a
-    plan; ``account`` for the user that ``setup --account`` makes, which is no lever's either. ``process`` is
-    how a server's program is started, whose key is a variant's: measured, never applied.
-    ``server`` is another build of PostgreSQL, by its name: measured, never applied. What applies one is
-    ``pg_ctl_options``, the line of that name in a pg_ctl.conf of Debian's, whose key is that file's path; or
-    ``program_link``, a symbolic link to an installation, by the link's path.
+    ``kind`` selects the journal's writer that can read, write and restore it:
+
+        setting             a PostgreSQL setting; the key is its name
+        kernel, huge_pages  a file of the running kernel; the key is its path
+        msr                 a register of a CPU
+        cache_mount, cache_group   division of the processor's caches
+        persisted_file      a file that sets such values at boot, made by ``apply --persist``, not by a lever
+        account             the user created by ``setup --account``, not by a lever
+        process             how the server's program is started; the key is a variant's; never applied
+        server              another build of PostgreSQL, by name; never applied
+        pg_ctl_options      the line of that name in Debian's pg_ctl.conf, which applies a build; the key is
+                            the file's path
+        program_link        a symbolic link to an installation, which applies a build; the key is its path
     """
 
     lever: str
     kind: str
     key: str
-    current: str | None  # as displayed to people; None = unset or unknown
+    current: str | None  # as displayed; None = unset or unknown
     value: str
     effect: Effect
 
 
 @dataclass(frozen=True)
 class PlanLine:
-    """A change with everything a DBA wants to know before agreeing to it."""
+    """A change with all that a DBA needs to decide on it."""
 
     change: Change
     layer: Layer
-    reason: str  # with this host's numbers
-    evidence: str  # where the rule comes from: manual page, study, measurement
+    reason: str  # with this host's figures
+    evidence: str  # source of the rule: manual page, study, measurement
     risk: Risk
     undo: str
-    touches_wakeups: bool = False  # its worth depends on how idle CPUs are woken
+    touches_wakeups: bool = False  # its gain depends on how idle CPUs are woken
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A lever that was considered and left alone, and why.
+    """A lever that was considered but not used, with the reason.
 
-    ``unit_lines`` are what the server's systemd unit could say to try it: a server gets it when it starts.
+    ``unit_lines`` are lines for the server's systemd unit with which it can be tried from the next start on.
     """
 
     lever: str
@@ -111,12 +114,12 @@ class Skipped:
 
 
 REFUSED_ABOVE = 0.85
-"""Share of the memory limit that a plan's worst case may need: the rest is the kernel's and its cache's."""
+"""Largest worst case of a plan, as a share of the memory limit: the kernel and its cache need the rest."""
 
 
 @dataclass(frozen=True)
 class MemoryItem:
-    """One addend of the memory proof."""
+    """One term of the memory proof."""
 
     name: str
     formula: str
@@ -144,7 +147,7 @@ class MemoryProof:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something the user must know about the server as found, e.g. fsync=off."""
+    """An important observation about the server as found, e.g. fsync=off."""
 
     severity: str  # "danger", "warning", "note"
     message: str
@@ -153,16 +156,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Plan:
-    """Changes that advise proposes and apply makes, in this order.
+    """Changes that ``advise`` proposes and ``apply`` makes, in this order.
 
-    ``unmeasured`` are those that it would make besides, had anything measured them: servers that take turns
-    cannot differ in them, because the machine has one value.
+    ``unmeasured`` are further changes, left out because they were not measured: interleaved servers cannot
+    differ in them, because the machine has a single value.
     """
 
     lines: tuple[PlanLine, ...]
     skipped: tuple[Skipped, ...]
     findings: tuple[Finding, ...]
-    memory_proof: MemoryProof | None  # None when the limit is unknown; the skip reasons say so
+    memory_proof: MemoryProof | None  # None when the limit is unknown; skip reasons state it
     unmeasured: tuple[PlanLine, ...] = ()
 
     @property
@@ -172,7 +175,7 @@ class Plan:
 
     @property
     def touches_wakeups(self) -> bool:
-        """Whether its gain depends on CPU idling: then it is also measured as booted."""
+        """Whether its gain depends on CPU idling; if so, it is also measured with CPU idling as booted."""
         return any(line.touches_wakeups for line in self.lines)
 
     @property
@@ -187,12 +190,12 @@ class Plan:
 
     @property
     def server(self) -> str | None:
-        """The planned build of PostgreSQL; None: the one that there is."""
+        """The planned build of PostgreSQL; None: the current one."""
         return next((line.change.value for line in self.lines if line.change.kind == SERVER), None)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """The layers in which anything is planned, outermost first."""
+        """The layers with planned changes, outermost first."""
         planned = {line.layer for line in self.lines}
         return tuple(layer for layer in Layer if layer in planned)
 
@@ -210,7 +213,7 @@ class Plan:
 
     @property
     def values(self) -> dict[str, str]:
-        """Everything that is planned but a build, by the keys of variants."""
+        """All planned values except a build, by the keys of variants."""
         kinds = (SETTING, PROCESS, *HOST_KINDS)
         return {line.change.key: line.change.value for line in self.lines if line.change.kind in kinds}
 
@@ -222,7 +225,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class LeverFinding:
-    """A lever's state with the values read, and its change or the reason for none.
+    """A lever's state with the values read, and its changes or the reason for none.
 
     ``state`` is one of ``plan.engine.metadata.State``.
     """
@@ -235,7 +238,7 @@ class LeverFinding:
 
 @dataclass(frozen=True)
 class LeverEntry:
-    """A lever of the catalogue; ``finding`` is None where no server was reached.
+    """A lever of the catalogue; ``finding`` is None without a connected server.
 
     ``maturity`` is one of ``plan.engine.metadata.Maturity``; ``page`` is its documentation as plain text.
     """

@@ -1,17 +1,17 @@
-"""The recipe of a build: its optimisations beyond compiling, as parts joined with ``+``.
+"""The recipe of a build: its optimisations, as parts joined with ``+``.
 
-    o2, o3    the level of optimisation; o3 unless o2 is named
-    native    for exactly the CPU that it is built on
-    lto       optimised as a whole, at link time
-    pgo       optimised by counts of what it does under load, for which it is built twice
-    bolt      rearranged, when it is finished, by the branches that it takes under load
-    hugetext  moves its machine code to huge pages when it starts
-    unhardened  at fixed addresses, without a protected stack, without checked calls of libc
-    patched   from sources that patches of pgdyno's have changed
+    o2, o3    the optimisation level; o3 unless o2 is given
+    native    for exactly the CPU of the build host
+    lto       link-time optimisation of the whole program
+    pgo       profile-guided optimisation by execution counts under load; built twice
+    bolt      code layout of the finished program by BOLT, from branches taken under load
+    hugetext  moves its machine code to huge pages at startup
+    unhardened  at fixed addresses, without stack protection, without checked libc calls
+    patched   from sources changed by pgdyno's patches
 
-Whatever makes use of more than a level is for this CPU too, unless another target is named. ``unhardened`` is
-never chosen by itself: what an attacker can make of a mistake in the server becomes worse by it. Nor is
-``patched``: it is another PostgreSQL than the one that was released.
+A recipe with more than a level is also compiled for this CPU, unless another target is given. ``unhardened``
+is never chosen automatically: it makes bugs in the server easier to exploit. Neither is ``patched``: it
+differs from the released PostgreSQL.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _OF_ANY_CPU = {*LEVELS, HUGE_TEXT, UNHARDENED, PATCHED}
 NATIVE = "native"
 STRONGEST = "pgo+lto+bolt"
 WITHOUT_BOLT = "pgo+lto"
-PLAIN = "o2"  # what faster builds are held against
+PLAIN = "o2"  # the reference for faster builds
 PATCHES_VARIABLE = "PGDYNO_PATCHES"
-"""Given to configure with the patches' names, so that the server says them itself: CONFIGURE of pg_config."""
+"""Passed to configure with the names of patches; the server then reports them in pg_config's CONFIGURE."""
 _PATCHES = re.compile(rf"\b{PATCHES_VARIABLE}=([a-z0-9,-]+)")
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
 TRAINED_ON = ("sysbench-read-only", "sysbench-read-write", "sysbench-write-only", "pgbench-tpcb")
-"""What a build is trained on unless something else is asked for."""
-TRAINING_S = 20.0  # with each; after 40 s the build was as fast, to 2 % (docs/results)
-AUTO = "auto"  # what can be had here: the strongest recipe, the first complete compiler
+"""The default training workloads of a build."""
+TRAINING_S = 20.0  # with each; with 40 s the build was equally fast, within 2 % (docs/results)
+AUTO = "auto"  # the strongest recipe available here, the first complete compiler
 COMPILERS = ("clang", "gcc")
-"""In the order in which they are tried: with clang, what was trained was faster (measured)."""
+"""In the order in which they are tried: trained builds were faster with clang (measured)."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The optimisations of a build beyond compiling. ``parts`` are in the order of ``PARTS``, each once."""
+    """The optimisations of a build. ``parts`` are unique, in the order of ``PARTS``."""
 
     parts: tuple[str, ...]
 
@@ -56,12 +56,12 @@ class Recipe:
 
     @property
     def optimisation(self) -> str:
-        """The compiler's flag for the level."""
+        """The compiler flag of the optimisation level."""
         return "-O2" if "o2" in self.parts else "-O3"
 
     @property
     def target(self) -> str | None:
-        """The default target; None: every CPU of the architecture."""
+        """The default target CPU; None: every CPU of the architecture."""
         return NATIVE if set(self.parts) - _OF_ANY_CPU else None
 
     @property
@@ -76,42 +76,42 @@ class Recipe:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the compiler gets counts of training."""
+        """Whether the compiler gets a training profile."""
         return "pgo" in self.parts
 
     @property
     def is_rearranged(self) -> bool:
-        """Whether BOLT gets them."""
+        """Whether BOLT optimises the code layout."""
         return "bolt" in self.parts
 
     @property
     def is_on_huge_pages(self) -> bool:
-        """Whether its machine code gets onto huge pages."""
+        """Whether its machine code is moved to huge pages."""
         return HUGE_TEXT in self.parts
 
     @property
     def is_patched(self) -> bool:
-        """Whether patches change its sources."""
+        """Whether its sources are patched."""
         return PATCHED in self.parts
 
     @property
     def is_trained(self) -> bool:
-        """Whether any part depends on training under load."""
+        """Whether any part needs training under load."""
         return self.is_counted or self.is_rearranged
 
 
 def parse_recipe(text: str) -> Recipe:
     """Parse ``pgo+lto``.
 
-    Raises: UsageError for an unknown part, one named twice, or two levels.
+    Raises: UsageError for an unknown part, a repeated part, or two levels.
     """
     parts = text.strip().lower().split("+")
     unknown = [part for part in parts if part not in PARTS]
     if unknown:
         raise UsageError(
-            f'--recipe "{text}": there is no "{unknown[0]}"',
+            f'--recipe "{text}": unknown part "{unknown[0]}"',
             detail=f"parts are {', '.join(PARTS)}, joined with +",
-            hint=f"for example {STRONGEST}, or {AUTO} for the strongest that can be had here",
+            hint=f"for example {STRONGEST}, or {AUTO} for the strongest available here",
         )
     if len(set(parts)) < len(parts) or set(LEVELS) <= set(parts):
         raise UsageError(f'--recipe "{text}" names a part twice, or two levels')
@@ -119,39 +119,39 @@ def parse_recipe(text: str) -> Recipe:
 
 
 def patched(recipe: Recipe) -> Recipe:
-    """Return the recipe of the same build from patched sources."""
+    """Return the same recipe for patched sources."""
     return replace(recipe, parts=(*(part for part in recipe.parts if part != PATCHED), PATCHED))
 
 
 def patches_in(configure: str) -> tuple[str, ...]:
-    """Return the patches that a server's CONFIGURE names; empty: it was built without."""
+    """Return the patches listed in a server's CONFIGURE; empty: none."""
     found = _PATCHES.search(configure)
     return () if found is None else tuple(found[1].split(","))
 
 
 def target_flag(target: str, machine: str) -> str:
-    """Return the compilers' flag for a CPU. On Arm one name stands for its instructions and its pipeline."""
+    """Return the compiler flag for a CPU. On Arm, -mcpu sets both the instruction set and the tuning."""
     return f"-mcpu={target}" if machine == "aarch64" else f"-march={target}"
 
 
 def parse_target(text: str | None) -> str | None:
-    """Return the CPU that code is compiled for. Raises: UsageError for an invalid name."""
+    """Return the target CPU of the compiler. Raises: UsageError for an invalid name."""
     if text is not None and not _TARGET.fullmatch(text):
         raise UsageError(
-            f'--portable "{text}" is no name of a CPU', hint="for example x86-64-v3, neoverse-n1, or native"
+            f'--portable "{text}" is not a CPU name', hint="for example x86-64-v3, neoverse-n1, or native"
         )
     return text
 
 
 _WORTH = {"hugetext": -1, "cspgo": -1, PATCHED: 1, "lto": 2, "pgo": 4, "bolt": 8}
-"""By which builds are ranked: measured, each part was worth more than those before it together, or joined
-them (docs/results/builds.md). Of hugetext, which takes memory, and of cspgo, which builds of before
-29 November 2026 may have, no gain was found beside bolt."""
+"""The ranking of builds: measured, each part gained more than all those before it together, or came in
+addition to them (docs/results/builds.md). hugetext, which takes memory, and cspgo, which builds made before
+29 November 2026 may have, showed no gain in addition to bolt."""
 
 
 @dataclass(frozen=True)
 class KnownBuild:
-    """A build that is installed here, and was verified to be the same PostgreSQL."""
+    """An installed build, verified to behave like the released PostgreSQL."""
 
     name: str  # built-0123456789ab
     version: str  # 18.6; of releases only
@@ -167,12 +167,12 @@ class KnownBuild:
 
     @property
     def is_patched(self) -> bool:
-        """Whether pgdyno has changed its source."""
+        """Whether it was built from sources patched by pgdyno."""
         return PATCHED in self.recipe.split("+")
 
     @property
     def strength(self) -> int:
-        """The rank of its recipe among builds of the same program."""
+        """The rank of its recipe among builds of the same version."""
         return sum(_WORTH.get(part, 0) for part in self.recipe.split("+"))
 
     @property

@@ -1,4 +1,4 @@
-"""Terms by which a plan is said to pay, and names of the variants that show it."""
+"""Requirements for a plan to pay, and names of the variants measured to decide that."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ PLAN = "plan"
 """The variant with the whole plan."""
 
 RELOAD_GAIN, RESTART_GAIN, PROGRAMS_GAIN = 0.01, 0.02, 0.05
-"""The worthwhile gain of throughput, by the most that a plan takes. Decision 33 says why a reload has one."""
+"""The worthwhile gain of throughput, by what the plan requires. Decision 33 explains that of a reload."""
 
 WHOLE_STACK = "whole-stack"
-"""The variant with the plan and a build of PostgreSQL, where one with the plan alone stands beside it."""
+"""The variant with the plan and a build of PostgreSQL, if the plan alone is a separate variant."""
 
 SETTINGS_ALONE = "plan-settings"
-"""The variant with the plan's settings that any application may have, and nothing of its host layer."""
+"""The variant with the plan's settings that suit any application, without its host layer."""
 
 WITH_HOST = "-with-host"
-"""How the name of another tool's configuration ends that has the plan's host layer besides."""
+"""Suffix of the name of another tool's configuration combined with the plan's host layer."""
 
 WITHOUT = "without-"
-"""What the name of the plan without a part of it begins with: a layer, a lever, or settings, follow."""
+"""Prefix of the name of the plan without a part: a layer, a lever, or settings."""
 
 ONLY = "only-"
-"""What the name of the baseline with one part of the plan begins with."""
+"""Prefix of the name of the baseline with one part of the plan."""
 
 
 def without_per_application(names: Sequence[str]) -> str:
@@ -35,13 +35,13 @@ def without_per_application(names: Sequence[str]) -> str:
 
 
 def left_out_per_application(variant: str) -> tuple[str, ...]:
-    """Return the settings that a variant leaves out because they suit only some applications."""
+    """Return the per-application settings left out of a variant; empty if it is not such a variant."""
     names = tuple(variant.removeprefix(WITHOUT).split("+"))
     return names if variant.startswith(WITHOUT) and PER_APPLICATION.issuperset(names) else ()
 
 
 def applied_of(variants: Sequence[str]) -> str:
-    """Return the name of the variant to be applied: the plan without some settings, if it is there."""
+    """Return the name of the variant to apply: the plan without per-application settings, if measured."""
     return next(filter(left_out_per_application, variants), PLAN)
 
 
@@ -49,11 +49,10 @@ def applied_of(variants: Sequence[str]) -> str:
 class Terms:
     """Requirements of a plan, as shares: 0.05 = 5 %.
 
-    ``min_gain`` is the gain of throughput that makes the change worth while; no workload may have lost more
-    than ``max_loss`` of it. On none the mean of the slowest 5 % of transactions may be longer by more than
-    ``max_tail_loss``, nor the 99th percentile by more than ``max_p99_loss``; nor that mean by more than
-    ``max_stretch_loss`` while it alone has load. With ``looks`` above 1 the
-    experiment may have ended in favour of a plan before its last round.
+    ``min_gain`` is the worthwhile gain of throughput. On every workload, the losses are limited:
+    ``max_loss`` of throughput, ``max_tail_loss`` of the mean of the slowest 5 % of transactions,
+    ``max_p99_loss`` of the 99th percentile, and ``max_stretch_loss`` of the mean of the slowest 5 % while no
+    other server has load. With ``looks`` above 1 the experiment may end early in favour of a plan.
     """
 
     min_gain: float = 0.0

@@ -1,1 +1,1 @@
-"""A search for the best configuration: its space, its trials, and its short answer."""
+"""A search for the best configuration: its space, its trials, and its shortened result."""

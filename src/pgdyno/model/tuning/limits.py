@@ -1,4 +1,4 @@
-"""Limits of a search on a running server: for latencies and for memory during a trial."""
+"""Limits of a search on a running server: latency and memory during a trial."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pgdyno.base.numbers import SPACE
 
 
 class OverLimitError(Exception):
-    """A trial was ended, because the server went over a limit with ``variant``; ``reason`` has the figure."""
+    """A trial of ``variant`` was stopped because the server exceeded a limit; ``reason`` has the figure."""
 
     def __init__(self, variant: str, reason: str) -> None:
         super().__init__(reason)
@@ -19,10 +19,10 @@ class OverLimitError(Exception):
 
 @dataclass(frozen=True)
 class OwnerLimits:
-    """Limits as the server's owner gave them; None: there is none.
+    """Limits set by the server's owner; None: no limit.
 
-    ``latency_ms`` is of the 99th percentile of a workload's transactions in a trial, ``memory_bytes`` of what
-    all processes of the server have in memory.
+    ``latency_ms`` limits the 99th percentile of a workload's transactions in a trial, ``memory_bytes`` the
+    memory of all processes of the server.
     """
 
     latency_ms: float | None = None
@@ -34,7 +34,7 @@ class OwnerLimits:
         return self.latency_ms is not None or self.memory_bytes is not None
 
     def over_latency(self, p99_ms: float, workload: str) -> str:
-        """Say how far a 99th percentile is over the limit; nothing if it is not."""
+        """Return the reason if a 99th percentile exceeds the limit; empty if it does not."""
         if self.latency_ms is None or p99_ms <= self.latency_ms:
             return ""
         return (
@@ -43,19 +43,19 @@ class OwnerLimits:
         )
 
     def over_memory(self, used_bytes: int) -> str:
-        """Say how far the server's memory is over the limit; nothing if it is not."""
+        """Return the reason if the server's memory exceeds the limit; empty if it does not."""
         if self.memory_bytes is None or used_bytes <= self.memory_bytes:
             return ""
-        return f"the server had {numbers.size(used_bytes)} in memory, and {self._stated()}"
+        return f"the server had {numbers.size(used_bytes)} in memory, and {self._limit()}"
 
     def over_memory_at_worst(self, worst_bytes: int, found_bytes: int) -> str:
-        """Say why a configuration is not tried; nothing if it may be.
+        """Return why a configuration is not tried; empty if it may be.
 
-        It may take as much as the one found in any case.
+        It may always use as much memory as the original configuration.
         """
         if self.memory_bytes is None or worst_bytes <= max(self.memory_bytes, found_bytes):
             return ""
-        return f"its worst case is {numbers.size(worst_bytes)}, and {self._stated()}"
+        return f"its worst case is {numbers.size(worst_bytes)}, and {self._limit()}"
 
-    def _stated(self) -> str:
+    def _limit(self) -> str:
         return f"--limit-memory is {numbers.size(self.memory_bytes or 0)}"

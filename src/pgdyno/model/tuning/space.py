@@ -1,4 +1,4 @@
-"""The space of a search: dimensions, and the values that each may have."""
+"""The space of a search: dimensions, and their possible values."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from pgdyno.model.plans.plan import Layer
 from pgdyno.model.variants.variant import Variant
 
 Point: TypeAlias = Mapping[str, str]
-"""A configuration: keys of dimensions with their values; what is not named is left as it was found."""
+"""A configuration: values by the keys of dimensions; other dimensions keep their original values."""
 
 BUILD = "build"
-"""The key of the dimension whose values are builds of PostgreSQL, by name."""
+"""Key of the dimension of PostgreSQL builds; its values are their names."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """One thing that may be varied: ``key`` is a variant's, or ``BUILD``.
+    """One dimension: ``key`` is a variant's, or ``BUILD``.
 
-    ``values`` are its other values than the one found, in ascending order where it is a number; ``found`` is
-    for people. ``planned`` is the plan's value, None if the plan leaves it alone. ``worth`` is the largest
-    share of a transaction's time that it could save, by the profile; 0 if that says nothing. ``brings`` are
-    settings that count only with this one: they are set whenever it is, and are no dimensions.
+    ``values`` are the candidate values without the original one, in ascending order if numeric; ``found`` is
+    the original value for display. ``planned`` is the plan's value, None if the plan does not change it.
+    ``worth`` is the largest share of a transaction's time that it could save according to the profile; 0:
+    unknown. ``brings`` are settings that matter only together with this one: they are set whenever it is,
+    and are not dimensions.
     """
 
     key: str
@@ -37,9 +38,9 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Space:
-    """All dimensions, those first that the profile says matter most.
+    """All dimensions, in decreasing order of importance by the profile.
 
-    ``kept`` are planned values that every candidate has: a search is too short to judge them.
+    ``kept`` are planned values that every candidate has: a search is too short to evaluate them.
     """
 
     dimensions: tuple[Dimension, ...]
@@ -51,13 +52,13 @@ class Space:
         return {one.key: one.planned for one in self.dimensions if one.planned is not None}
 
     def whole(self, point: Point) -> Point:
-        """Return a point with the kept values, and with those that its own bring along."""
+        """Return a point with the kept values, and with the settings that its dimensions bring."""
         brought = [one.brings for one in self.dimensions if one.key in point]
         return {**self.kept, **{key: value for each in brought for key, value in each.items()}, **point}
 
     @property
     def points(self) -> int:
-        """How many points there are."""
+        """The number of points."""
         count = 1
         for one in self.dimensions:
             count *= 1 + len(one.values)
@@ -65,7 +66,7 @@ class Space:
 
 
 def at_point(base: Variant, name: str, point: Point) -> Variant:
-    """Return a point as a variant of the configuration as found."""
+    """Return a point as a variant of the original configuration."""
     settings = {key: value for key, value in point.items() if key != BUILD}
     return replace(
         base,

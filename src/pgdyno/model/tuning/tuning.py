@@ -1,4 +1,4 @@
-"""The record of a search: trials in the order in which they ran, and how its answer was made shorter."""
+"""The record of a search: its trials in order, and the shortening of its result."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from enum import StrEnum
 from pgdyno.model.tuning.space import Point, Space
 
 TUNED = "tuned"
-"""The name of the answer's variant in its proof."""
+"""The name of the result's variant in the final experiment that proves it."""
 
 
 class TrialState(StrEnum):
     """How a trial ended."""
 
-    WON = "won"  # faster than the incumbent, whose place it took
-    LOST = "lost"  # slower than the incumbent, or on a workload than the default
-    CLOSE = "close"  # not told from the incumbent in the rounds that it was given
-    FAILED = "failed"  # its server did not start, or died
-    OVER_LIMIT = "over a limit"  # it was ended: the server's latency or memory went over its owner's limit
-    REFUSED = "refused"  # it was not started: it does not fit into memory, or is not durable
+    WON = "won"  # faster than the incumbent; it is the new incumbent
+    LOST = "lost"  # slower than the incumbent, or slower than the default on some workload
+    CLOSE = "close"  # indistinguishable from the incumbent in its rounds
+    FAILED = "failed"  # its server did not start, or crashed
+    OVER_LIMIT = "over a limit"  # stopped: the server's latency or memory exceeded its owner's limit
+    REFUSED = "refused"  # not started: it does not fit into memory, or is not durable
     RUNNING = "running"
 
 
 @dataclass(frozen=True)
 class RoundRatios:
-    """Means of one round over its blocks: logarithms of ratios of throughput."""
+    """Means over the blocks of one round: logarithms of ratios of throughput."""
 
     to_incumbent: float
     to_default: float
@@ -35,16 +35,16 @@ class RoundRatios:
 
 @dataclass(frozen=True)
 class TrialRound(RoundRatios):
-    """Means over all workloads, and those of each; older searches have the former alone."""
+    """Means over all workloads, and per workload; searches of earlier versions lack the latter."""
 
     by_workload: Mapping[str, RoundRatios] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate beside the incumbent and the default, in rounds of all three servers.
+    """A candidate measured against the incumbent and the default, in rounds of all three servers.
 
-    ``incumbent`` is the number of the trial that was the incumbent then; None: the default.
+    ``incumbent`` is the number of the trial that was the incumbent at the time; None: the default.
     """
 
     number: int  # from 1
@@ -52,11 +52,11 @@ class Trial:
     incumbent: int | None
     rounds: tuple[TrialRound, ...] = ()
     state: TrialState = TrialState.RUNNING
-    reason: str = ""  # of a failure; of a loss, the workloads on which it is slower than the default
+    reason: str = ""  # of a failure; for a loss, the workloads on which it is slower than the default
 
     @property
     def score(self) -> float | None:
-        """The figure that samplers go by: the gain, or that of its worst workload if it lost by that."""
+        """The objective of the samplers: the gain, or that on its worst workload if that was why it lost."""
         if self.state is not TrialState.LOST or not self.reason:
             return self.gain
         names = self.rounds[0].by_workload
@@ -64,35 +64,35 @@ class Trial:
 
     @property
     def gain(self) -> float | None:
-        """The mean logarithm of its throughput over the default's; None if it failed, or no round ended."""
+        """The mean log-ratio of its throughput to the default's; None if it failed or completed no round."""
         return None if self.has_failed else _mean([one.to_default for one in self.rounds])
 
     @property
     def has_failed(self) -> bool:
-        """Whether it has no figure, however many of its rounds ended."""
+        """Whether it has no valid result, regardless of completed rounds."""
         return self.state in {TrialState.FAILED, TrialState.OVER_LIMIT, TrialState.REFUSED}
 
 
 @dataclass(frozen=True)
 class Removal:
-    """An attempt to leave changes out of the answer, measured against the original winner.
+    """An attempt to remove changes from the result, measured against the original winner.
 
-    ``ratio`` is its throughput over the winner's on the workload where it is worst, with its bounds; None if
-    no round ended.
+    ``ratio`` is its throughput relative to the winner's on its worst workload, with bounds; None if no round
+    was completed.
     """
 
     keys: tuple[str, ...]
-    is_kept: bool  # the answer does without them
+    is_kept: bool  # the removal is kept: the result lacks these changes
     rounds: int
     ratio: tuple[float, float, float] | None
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """A search so far. ``winner`` is None while nothing has beaten the default.
+    """A search so far. ``winner`` is None while no trial has beaten the default.
 
-    ``subject`` is the server with its data sets, by which a search that goes on is known to be the same.
-    ``aims`` are those of a search that an earlier version made for several of them.
+    ``subject`` identifies the server with its data sets, to check that a resumed search has the same one.
+    ``aims`` are those of a search for several aims, by an earlier version.
     """
 
     id: str
@@ -104,7 +104,7 @@ class Tuning:
     trials: tuple[Trial, ...] = ()
     removals: tuple[Removal, ...] = ()
     answer: Point = field(default_factory=dict)
-    experiment: str | None = None  # the proof's
+    experiment: str | None = None  # id of the final experiment that proves the result
     notes: tuple[str, ...] = ()
     aims: tuple[str, ...] = ()
 

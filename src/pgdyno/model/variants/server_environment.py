@@ -1,6 +1,6 @@
-"""Environment variables that a variant may give its server: those of memory allocators. Pure.
+"""Environment variables that a variant may set for its server: those of memory allocators. Pure.
 
-Every other one is refused: PG* lead elsewhere, LD_* load code, and nobody has measured a third kind.
+All others are refused: PG* redirect connections, LD_* load code, and no other kind has been measured.
 
 Source: glibc, mallopt(3) and ld.so(8), "GLIBC_TUNABLES"; jemalloc(3), "TUNING"; mimalloc's readme,
 "Environment Options"; gperftools, docs/tcmalloc.md.
@@ -22,28 +22,28 @@ _ALLOWED: Mapping[re.Pattern[str], tuple[re.Pattern[str], str]] = MappingProxyTy
     {
         re.compile(PRELOAD): (
             re.compile(r"lib(jemalloc|mimalloc(-secure)?|tcmalloc(_minimal)?)\.so(\.[0-9]+)*"),
-            "only a known allocator is preloaded, by its plain name: libjemalloc.so.2",
+            "only a known allocator may be preloaded, by its plain name: libjemalloc.so.2",
         ),
         re.compile("GLIBC_TUNABLES"): (
             re.compile(rf"{_TUNABLE}(:{_TUNABLE})*"),
-            "only tunables of glibc.malloc and glibc.pthread.rseq are given: glibc.malloc.arena_max=2",
+            "only tunables of glibc.malloc and glibc.pthread.rseq are valid: glibc.malloc.arena_max=2",
         ),
         re.compile(r"(JE_)?MALLOC_CONF"): (
             re.compile(rf"{_OPTION}(,{_OPTION})*"),
-            "jemalloc's options are name:value, without those of its profiler, which writes files",
+            "options of jemalloc are name:value; those of its profiler, which writes files, are refused",
         ),
         re.compile(
             r"MALLOC_(ARENA_MAX|ARENA_TEST|CHECK_|MMAP_MAX_|MMAP_THRESHOLD_|PERTURB_|TOP_PAD_|TRIM_THRESHOLD_)"
-        ): (re.compile(r"[0-9]+"), "it is a number"),
-        re.compile(r"MIMALLOC_[A-Z0-9_]+|TCMALLOC_[A-Z0-9_]+"): (_PLAIN, "it takes no path"),
+        ): (re.compile(r"[0-9]+"), "it must be a number"),
+        re.compile(r"MIMALLOC_[A-Z0-9_]+|TCMALLOC_[A-Z0-9_]+"): (_PLAIN, "it must not be a path"),
     }
 )
-"""Names, the values that they may have, and what to say of others."""
+"""Names, permitted values, and the reason for refusing all others."""
 
 
 def why_not_given(name: str, value: str) -> str | None:
-    """Return why a variant may not give its server this variable; None if it may."""
+    """Return why a variant may not set this environment variable; None if it may."""
     for names, (values, otherwise) in _ALLOWED.items():
         if names.fullmatch(name):
             return None if values.fullmatch(value) else otherwise
-    return "only variables of memory allocators are given: MALLOC_ARENA_MAX, GLIBC_TUNABLES, MALLOC_CONF, …"
+    return "only variables of memory allocators are valid: MALLOC_ARENA_MAX, GLIBC_TUNABLES, MALLOC_CONF, …"

@@ -1,12 +1,12 @@
 """A variant: a named, complete server configuration, ``[SERVER@]NAME[:setting=value,…]``.
 
-A setting is PostgreSQL's (``jit``), a sysctl (``vm.swappiness``) or another file of the kernel
+A setting is one of PostgreSQL's (``jit``), a sysctl (``vm.swappiness``) or another kernel file
 (``/sys/kernel/mm/transparent_hugepage/enabled``), a prefetch control of one CPU (``/dev/cpu/0/msr:0x1a4``),
-an environment variable of the server (``env.MALLOC_TOP_PAD_``), or the scheduling policy that it is started
-under (``process.scheduling_policy``). Sysctls are kept by the paths of their files; see ``variant_key.py``.
+an environment variable of the server (``env.MALLOC_TOP_PAD_``), or the scheduling policy of its processes
+(``process.scheduling_policy``). Sysctls are stored by the paths of their files; see ``variant_key.py``.
 
-A variant can hold any key: what others have recorded must stay readable. Only keys that have a kind reach
-anything, and ``require_measurable`` says of which.
+A variant can hold any key, because records of others must stay readable. Only keys of a known kind have an
+effect; ``require_measurable`` checks which may be used.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _POLICIES = ("other", "batch")  # of sched(7), those that starve no other proces
 class Variant:
     """One arm of an experiment. ``server`` None means the experiment's own server.
 
-    Names of PostgreSQL's settings are in lower case, however they were written: the server does not tell
-    ``FSYNC`` from ``fsync``, so that nothing here may either.
+    Names of PostgreSQL's settings are stored in lower case: the server does not distinguish ``FSYNC`` and
+    ``fsync``, so pgdyno must not either.
     """
 
     name: str
@@ -46,34 +46,34 @@ class Variant:
     server: str | None = None
 
     def __post_init__(self) -> None:
-        """Give keys their one form. Raises: VariantError if two of them are the same setting."""
+        """Convert keys to canonical form. Raises: VariantError if two of them are the same setting."""
         folded = {canonical_key(name): value for name, value in self.settings.items()}
         if len(folded) < len(self.settings):
             raise VariantError(
                 f'variant "{self.name}" sets a setting twice',
                 detail=f"upper and lower case are the same: {', '.join(self.settings)}",
             )
-        object.__setattr__(self, "settings", folded)  # the way of a frozen dataclass
+        object.__setattr__(self, "settings", folded)  # the dataclass is frozen
 
     @property
     def gucs(self) -> dict[str, str]:
-        """The settings that are PostgreSQL's."""
+        """The PostgreSQL settings."""
         return self._of_kind(KeyKind.SETTING)
 
     @property
     def files(self) -> dict[str, str]:
-        """The values of kernel files, by path. They concern the whole machine."""
+        """The values of kernel files, by path. They affect the whole machine."""
         return self._of_kind(KeyKind.FILE)
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment variables that the server is started with, besides its usual ones."""
+        """The additional environment variables of the server."""
         found = self._of_kind(KeyKind.VARIABLE)
         return {key.removeprefix(ENVIRONMENT): value for key, value in found.items()}
 
     @property
     def scheduling_policy(self) -> str | None:
-        """The policy that the server is started under; None for pgdyno's own."""
+        """The scheduling policy of the server; None: the same as pgdyno's."""
         return self.settings.get(SCHEDULING_POLICY)
 
     @property
@@ -83,21 +83,21 @@ class Variant:
 
     @property
     def unsafe_settings(self) -> tuple[str, ...]:
-        """The settings that make this variant not durable."""
+        """The settings that make this variant non-durable."""
         return unsafe_settings(self.settings)
 
     def _of_kind(self, kind: KeyKind) -> dict[str, str]:
         return {key: value for key, value in self.settings.items() if kind_of_key(key) is kind}
 
     def __str__(self) -> str:
-        """Return the variant in its own grammar."""
+        """Return the variant as ``[SERVER@]NAME[:setting=value,…]``."""
         server = f"{self.server}@" if self.server else ""
         settings = ",".join(f"{_written(key)}={_quoted(value)}" for key, value in self.settings.items())
         return f"{server}{self.name}" + (f":{settings}" if settings else "")
 
 
 def setting_key(name: str) -> str:
-    """Return the one form of a key."""
+    """Return the canonical form of a key."""
     return canonical_key(name)
 
 
@@ -107,9 +107,9 @@ def is_guc(key: str) -> bool:
 
 
 def require_measurable(variants: Iterable[Variant]) -> None:
-    """Refuse settings that no server started by pgdyno may have, whatever study requests them.
+    """Refuse settings that no server started by pgdyno may have, in any study.
 
-    Which of the kernel's files may be changed is ``apply/allowed_files.py``'s.
+    Kernel files are checked in ``apply/allowed_files.py``.
     Raises: VariantError with the key and the reason.
     """
     for variant in variants:
@@ -128,7 +128,7 @@ def require_measurable(variants: Iterable[Variant]) -> None:
 
 
 def require_durable(variants: tuple[Variant, ...]) -> None:
-    """Raise DurabilityError for a variant on a command line that could lose committed data."""
+    """Raise DurabilityError if a variant given on a command line could lose committed data."""
     for variant in variants:
         if variant.unsafe_settings:
             raise DurabilityError(
@@ -139,10 +139,10 @@ def require_durable(variants: tuple[Variant, ...]) -> None:
 
 
 def _why_not(key: str, value: str) -> str | None:
-    """Return why a server may not be given a value; None if it may."""
+    """Return why a value is refused; None if it is accepted."""
     kind = kind_of_key(key)
     if "\0" in value:
-        return "there is a NUL byte in it"
+        return "it contains a NUL byte"
     if kind is KeyKind.VARIABLE:
         return why_not_given(key.removeprefix(ENVIRONMENT), value)
     if kind is KeyKind.PROCESS:
@@ -151,22 +151,22 @@ def _why_not(key: str, value: str) -> str | None:
 
 
 def _written(key: str) -> str:
-    """Return the name of a sysctl where it means the same file; a few files have only their path."""
+    """Return the name of a sysctl if it denotes the same file; a few files can only be given by path."""
     name = display_name(key)
     return name if canonical_key(name) == key else key
 
 
 def _quoted(value: str) -> str:
-    """Quote a value that the grammar would otherwise split."""
+    """Quote a value that the parser would otherwise split."""
     if value and value == value.strip() and not any(character in value for character in ",'"):
         return value
     return "'" + value.replace("'", "''") + "'"
 
 
 def parse_variant(text: str) -> Variant:
-    """Parse ``[SERVER@]NAME[:setting=value,…]``; a value with a comma is written in single quotes.
+    """Parse ``[SERVER@]NAME[:setting=value,…]``; a value with a comma must be in single quotes.
 
-    Raises: VariantError naming the part that does not fit, or may not be measured.
+    Raises: VariantError with the part that is invalid or may not be measured.
     """
     head, colon, tail = text.partition(":")
     server, at, name = head.rpartition("@")

@@ -1,8 +1,8 @@
 """Keys of a variant, and their canonical form. Pure.
 
     jit, pg_stat_statements.max              a setting of PostgreSQL
-    vm.swappiness, /proc/sys/vm/swappiness   a sysctl, kept by the path of its file
-    /sys/kernel/mm/transparent_hugepage/…    another file of the kernel
+    vm.swappiness, /proc/sys/vm/swappiness   a sysctl, stored by the path of its file
+    /sys/kernel/mm/transparent_hugepage/…    another kernel file
     /dev/cpu/0/msr:0x1a4                     a register of one CPU
     env.MALLOC_ARENA_MAX                     an environment variable of the server
     process.scheduling_policy                how the kernel schedules the server's processes
@@ -28,18 +28,18 @@ _SYSCTLS = ("dev.", "fs.", "kernel.", "net.", "vm.")  # no extension of PostgreS
 
 
 class KeyKind(Enum):
-    """Whose value a key is."""
+    """The kind of a key."""
 
-    SETTING = auto()  # PostgreSQL's
-    FILE = auto()  # the kernel's, or a register's
-    VARIABLE = auto()  # the environment's
-    PROCESS = auto()  # of how the server's program is started
+    SETTING = auto()  # of PostgreSQL
+    FILE = auto()  # of the kernel, or a CPU register
+    VARIABLE = auto()  # of the environment
+    PROCESS = auto()  # how the server's program is started
 
 
 def canonical_key(name: str) -> str:
-    """Return the form in which a key is kept. Doing it twice changes nothing.
+    """Return the canonical form of a key. Idempotent.
 
-    PostgreSQL does not tell ``FSYNC`` from ``fsync``, so that nothing here may either.
+    PostgreSQL does not distinguish ``FSYNC`` and ``fsync``, so pgdyno must not either.
     """
     if name.startswith("/"):
         register = register_of(name)
@@ -52,7 +52,7 @@ def canonical_key(name: str) -> str:
 
 
 def kind_of_key(key: str) -> KeyKind | None:
-    """Return whose value a key in its one form is; None if it is no key at all, and so nobody's."""
+    """Return the kind of a key in canonical form; None if it is not a valid key."""
     if _FILE.fullmatch(key) or register_of(key) is not None:
         return KeyKind.FILE
     if key.startswith(ENVIRONMENT):
@@ -63,9 +63,9 @@ def kind_of_key(key: str) -> KeyKind | None:
 
 
 def why_no_key(key: str) -> str:
-    """Return why a key is of no known kind."""
+    """Return why a key is not valid."""
     if kind_of_key(key.replace("-", "_")) is KeyKind.SETTING:
-        return f'PostgreSQL would take "-" for "_": write {key.replace("-", "_")}'
+        return f'PostgreSQL reads "-" as "_": write {key.replace("-", "_")}'
     return (
         "a key is a setting of PostgreSQL, a sysctl, a file below /proc/sys, /proc/irq or /sys, "
         f"a register /dev/cpu/N/msr:0x…, env.NAME, or {SCHEDULING_POLICY}"

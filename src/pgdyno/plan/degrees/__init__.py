@@ -1,1 +1,1 @@
-"""The number of parallel workers of a query: its causes, obstacles and remedies."""
+"""A query's number of parallel workers: causes, obstacles and remedies."""

@@ -1,7 +1,7 @@
-"""The shortest list of statements after which a number of workers is planned and launchable.
+"""The shortest list of statements to have a given number of workers planned and launchable.
 
-What SET can do is tried by EXPLAIN before it is advised. An option of a table is not: ALTER TABLE would lock
-it. In its place the thresholds of size are set so that the table's size gives the same number.
+Settings are tested with EXPLAIN before they are advised. A table's storage parameter is not, because ALTER
+TABLE would lock the table. The size thresholds are set instead, to values that give the same number.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _NUMBERS = frozenset(
     {Limit.CAP, Limit.RELOPTION, Limit.TABLE_SIZE, Limit.INDEX_SIZE, Limit.CHILDREN}
     | {Limit.SETUP_COST, Limit.TUPLE_COST, Limit.DEBUG}
 )
-"""Limits that are values to set; the others lie in the query."""
+"""Limits that are settable values; the others are properties of the query."""
 _FOR_A_SESSION = "for this session"
-_NOTHING_LEADS_THERE = "no change of the limits that can be tried leads to this number"
+_NO_CHANGE_SUFFICES = "no limit that can be tested gives this number when changed"
 
 
 @dataclass(frozen=True)
 class _Found:
     steps: tuple[DegreeStep, ...]
-    workers: int | None  # by EXPLAIN with the steps or what stands for them; None: not tried
+    workers: int | None  # planned by EXPLAIN with the steps or their substitutes; None: not tested
 
 
 def advise(
@@ -51,28 +51,28 @@ def advise(
     causes: tuple[Cause, ...],
     pools: Pools,
 ) -> DegreeAdvice:
-    """Return the steps to N workers. ``main`` is the Gather with most of them, or None."""
+    """Return the steps to N workers. ``main`` is the Gather with the most workers, or None."""
     if planned_workers(inquiry.plan({})) == workers:
         return DegreeAdvice(workers, tuple(_pool_steps(pools, workers)), workers)
     unknown = [cause for cause in causes if cause.limit is Limit.NOT_FOUND_OUT]
     in_query = [cause for cause in causes if cause.limit not in _NUMBERS and cause not in unknown]
     if in_query and workers:
-        # A plan that is cheaper can be forbidden by settings, of which nobody would want the others' cost.
+        # Settings could forbid the cheaper serial plan, but their cost for other queries is unacceptable.
         is_certain = all(cause.limit is not Limit.SERIAL_IS_CHEAPER for cause in in_query)
-        return DegreeAdvice(workers, (), None, obstacle=_told(in_query), is_certain=is_certain)
+        return DegreeAdvice(workers, (), None, obstacle=_described(in_query), is_certain=is_certain)
     found = _by_settings(inquiry, workers) or _by_option(inquiry, workers, main, causes)
     if found is None:
-        why = "; ".join(filter(None, (_NOTHING_LEADS_THERE, _told(unknown))))
+        why = "; ".join(filter(None, (_NO_CHANGE_SUFFICES, _described(unknown))))
         return DegreeAdvice(workers, (), None, obstacle=why, is_certain=False)
     return DegreeAdvice(workers, (*found.steps, *_pool_steps(pools, workers)), found.workers)
 
 
-def _told(causes: Iterable[Cause]) -> str:
+def _described(causes: Iterable[Cause]) -> str:
     return "; ".join(f"{cause.what}: {cause.why}" for cause in causes)
 
 
 def _by_settings(inquiry: Inquiry, workers: int) -> _Found | None:
-    """Return the fewest settings of a session that lead there, if any do."""
+    """Return the smallest set of session settings that gives the number; None if none does."""
     cap = {CAP: str(workers)}
     caps = [cap] if workers == 0 or workers > inquiry.cap else [{}, cap]
     for costs in _COSTS:
@@ -86,7 +86,7 @@ def _by_settings(inquiry: Inquiry, workers: int) -> _Found | None:
 def _by_option(
     inquiry: Inquiry, workers: int, main: ExplainedGather | None, causes: tuple[Cause, ...]
 ) -> _Found | None:
-    """Return a table's option, with the settings that it takes besides."""
+    """Return a table's storage parameter, with the settings needed in addition."""
     if table := _with_option(inquiry, main, causes):
         steps = (*_sets(_raised(inquiry, workers)), _option(table, workers, {}, is_tried=False))
         return _Found(steps, None)
@@ -100,8 +100,11 @@ def _by_option(
 
 
 def _with_costs(inquiry: Inquiry, workers: int, costs: Iterable[Limit]) -> _Found | None:
-    """Return the option of the table that workers would share if size did not count, if it leads there."""
-    # Capped in any case: the option gives this number, where the size would give more.
+    """Return the storage parameter for the table that would be shared if its size did not count.
+
+    None if the parameter does not give the number.
+    """
+    # Always capped: the parameter gives exactly this number, the size could give more.
     changed = {CAP: str(workers), **_free(costs)}
     sizes: Mapping[str, str] = dict.fromkeys(_SIZES, "0")
     plan = inquiry.plan({**changed, **sizes})
@@ -112,7 +115,7 @@ def _with_costs(inquiry: Inquiry, workers: int, costs: Iterable[Limit]) -> _Foun
         return None
     threshold = _threshold(inquiry, workers, shared, target)
     if threshold is not None:
-        # Nearer to what the option does: other tables stay too small.
+        # Closer to the storage parameter's effect: other tables stay too small.
         sizes = {Limit.TABLE_SIZE.value: str(threshold)}
         reached = planned_workers(inquiry.plan({**changed, **sizes}))
         if reached != workers:
@@ -125,7 +128,7 @@ def _with_costs(inquiry: Inquiry, workers: int, costs: Iterable[Limit]) -> _Foun
 
 
 def _threshold(inquiry: Inquiry, workers: int, shared: Gather, table: Table) -> int | None:
-    """Return a threshold with which the size of the one table that is shared gives this number."""
+    """Return the threshold at which the only shared table's size gives this number; None if none does."""
     if shared.is_append or not all(scan.name.endswith("Seq Scan") for scan in shared.scans):
         return None
     threshold = threshold_for(table.pages, workers)
@@ -133,7 +136,7 @@ def _threshold(inquiry: Inquiry, workers: int, shared: Gather, table: Table) -> 
 
 
 def _with_option(inquiry: Inquiry, main: ExplainedGather | None, causes: tuple[Cause, ...]) -> str | None:
-    """Return the table that decides if it has the option already: no threshold of size stands for that."""
+    """Return the deciding table if it already has the parameter, which no size threshold can substitute."""
     if main is None:
         return next((cause.table for cause in causes if cause.limit is Limit.RELOPTION), None)
     target = _largest(inquiry, main.gather)
@@ -141,7 +144,7 @@ def _with_option(inquiry: Inquiry, main: ExplainedGather | None, causes: tuple[C
 
 
 def _largest(inquiry: Inquiry, gather: Gather) -> Table | None:
-    """Return the table whose option gives the number: of an Append's children any does, so the largest."""
+    """Return the table to set the parameter on: any of an Append's children would do, so the largest."""
     tables = inquiry.tables(gather.scans).values()
     return max(tables, key=lambda table: table.pages, default=None)
 
@@ -162,23 +165,22 @@ def _sets(settings: Mapping[str, str]) -> Iterator[DegreeStep]:
 def _option(table: str, workers: int, sizes: Mapping[str, str], *, is_tried: bool) -> DegreeStep:
     instead = " and ".join(f"{name} = {value}" for name, value in sizes.items())
     if is_tried:
-        note = f"derived: it would lock the table; tried in its place: {instead}, with the same number"
+        note = f"derived, because it would lock the table; {instead} was tested instead and gives the number"
     elif sizes:
-        note = f"derived from the rule, not tried: with {instead} alone the table is too small for so many"
+        note = f"derived, not tested: with {instead} alone the table is too small for this number"
     else:
-        note = "derived from the rule, not tried: it would lock the table"
+        note = "derived, not tested: it would lock the table"
     return DegreeStep(f"ALTER TABLE {table} SET (parallel_workers = {workers})", note, is_tried=False)
 
 
 def _pool_steps(pools: Pools, workers: int) -> Iterator[DegreeStep]:
     if workers > pools.max_parallel_workers:
-        note = f"{_FOR_A_SESSION}; without it fewer are launched than are planned"
+        note = f"{_FOR_A_SESSION}; without it fewer workers are launched than planned"
         yield DegreeStep(f"SET max_parallel_workers = {workers}", note, is_tried=False)
     others = pools.others_in_use.or_else(0)
     if workers + others > pools.max_worker_processes:
-        note = "then restart the server; on its standbys first" + (
-            f"; {others} of them {'is' if others == 1 else 'are'} in use by others" if others else ""
-        )
+        used = f"; {others} of them {'is' if others == 1 else 'are'} used by other workers" if others else ""
+        note = f"then restart the server; change standbys first{used}"
         yield DegreeStep(
             f"ALTER SYSTEM SET max_worker_processes = {workers + others}",
             note,

@@ -8,11 +8,11 @@ from pgdyno.postgres.planner.parallel_plan import same_gather, workers_by_childr
 
 _NOT_A_TABLE = Table(
     "?", is_system=True, kind="?", is_temporary=False, pages=0, parallel_workers=None
-)  # of an extension's scan
+)  # scanned by an extension's custom scan
 
 
 def explain_gather(inquiry: Inquiry, gather: Gather) -> ExplainedGather:
-    """Say which limit decided the workers of a Gather that the planner has chosen by itself."""
+    """Return which limit decided the workers of a Gather that was not forced by ``debug_parallel_query``."""
     known = inquiry.tables(gather.scans)
     tables = tuple(known.get(scan.relation, _NOT_A_TABLE) for scan in gather.scans)
     without = same_gather(inquiry.plan(inquiry.undebugged(UNCAPPED)), gather)
@@ -24,44 +24,44 @@ def explain_gather(inquiry: Inquiry, gather: Gather) -> ExplainedGather:
     elif _takes_more_for_children(inquiry, gather):
         cause = _children(inquiry, gather)
     elif deciding is None:
-        cause = not_found_out(f"the workers of {gather.name} come from no scan that is known here")
+        cause = undetermined(f"no known scan decides the workers of {gather.name}")
     else:
         cause = _of_scan(inquiry, *deciding, rule)
     return ExplainedGather(gather, tables, (cause,), rule, uncapped)
 
 
 def by_size(table: Table, rule: SizeRule) -> str:
-    """Return, in words, the rule of the size with its numbers."""
+    """Describe the size rule with its numbers."""
     steps = (
-        f"a worker comes at {max(rule.threshold, 1):,} and one more with each tripling: {rule.workers} from "
+        f"one worker from {max(rule.threshold, 1):,} and one more for each tripling: {rule.workers} from "
         f"{rule.from_pages:,}, {rule.workers + 1} from {rule.next_pages:,}"
     )
     if rule.pages is not None:
         return f"{table.name} has {rule.pages:,} pages; {steps}"
     what = "pages" if rule.setting is Limit.TABLE_SIZE else "pages of an index"
-    return f"by its estimate, which EXPLAIN does not show, the planner scans only some {what}; {steps}"
+    return f"the planner expects to scan only some {what} (EXPLAIN does not show how many); {steps}"
 
 
 def reloption(table: Table) -> Cause:
-    """Return the cause that the option of a table is."""
+    """Return the cause for a table's storage parameter ``parallel_workers``."""
     return Cause(
         Limit.RELOPTION,
         f"parallel_workers = {table.parallel_workers} of {table.name}",
-        "the option is set on the table, so that its size does not count",
-        f"ALTER TABLE {table.name} SET (parallel_workers = N); RESET (parallel_workers) lets the size count",
+        "the storage parameter overrides the table's size",
+        f"ALTER TABLE {table.name} SET (parallel_workers = N); after RESET (parallel_workers) size decides",
         table.name,
     )
 
 
-def not_found_out(why: str) -> Cause:
-    """Return the cause for the case that no limit was found."""
-    return Cause(Limit.NOT_FOUND_OUT, "a limit that was not found out", why, None)
+def undetermined(why: str) -> Cause:
+    """Return the cause if no deciding limit was found."""
+    return Cause(Limit.NOT_FOUND_OUT, "an undetermined limit", why, None)
 
 
 def _deciding(
     inquiry: Inquiry, gather: Gather, tables: tuple[Table, ...], uncapped: int | None
 ) -> tuple[Scan, Table] | None:
-    """Return the scan that gives the number: of an Append's children the one that gives most."""
+    """Return the scan that decides the number of workers: of an Append's children, the one with the most."""
     pairs = list(zip(gather.scans, tables, strict=True))
     if not gather.is_append:
         return pairs[0] if pairs else None
@@ -90,7 +90,7 @@ def _reads_all_pages(scan: Scan) -> bool:
 def _rule(
     inquiry: Inquiry, gather: Gather, scan: Scan, table: Table, uncapped: int | None
 ) -> SizeRule | None:
-    """Return the rule of the size as far as it is in force; None where the table's option is."""
+    """Return the size rule; None if the table's storage parameter overrides it."""
     if table.parallel_workers is not None:
         return None
     seen = uncapped or gather.workers
@@ -103,7 +103,7 @@ def _rule(
 
 
 def _deciding_size(inquiry: Inquiry, gather: Gather, scan: Scan) -> Limit:
-    """Return which size decides: of a scan by an index it is the smaller number of the two."""
+    """Return which size decides: for an index scan, the one that allows fewer workers."""
     if scan.index is None:
         return Limit.TABLE_SIZE
     if scan.name.endswith("Index Only Scan"):
@@ -115,7 +115,7 @@ def _deciding_size(inquiry: Inquiry, gather: Gather, scan: Scan) -> Limit:
 
 
 def _is_capped(inquiry: Inquiry, gather: Gather, tables: tuple[Table, ...], uncapped: int | None) -> bool:
-    """Whether there would be more without the cap: by the plan, or by the rules where that is another one."""
+    """Whether the cap reduces the workers: by the uncapped plan, or by the rules if that plan differs."""
     if uncapped is not None:
         return uncapped > gather.workers
     own = [
@@ -127,7 +127,7 @@ def _is_capped(inquiry: Inquiry, gather: Gather, tables: tuple[Table, ...], unca
 
 def _cap(inquiry: Inquiry, uncapped: int | None, table: Table | None, rule: SizeRule | None) -> Cause:
     wanted = uncapped or (rule.workers if rule else None)
-    why = f"without it there would be {wanted}" if wanted else "the scan reaches it"
+    why = f"{wanted} workers without it" if wanted else "the scan reaches it"
     if rule is not None and table is not None and rule.pages is not None and rule.workers == wanted:
         why += f": {by_size(table, rule)}"
     elif table is not None and table.parallel_workers is not None:
@@ -137,7 +137,7 @@ def _cap(inquiry: Inquiry, uncapped: int | None, table: Table | None, rule: Size
 
 
 def _takes_more_for_children(inquiry: Inquiry, gather: Gather) -> bool:
-    """Whether a Parallel Append has workers that its children alone would not have given it."""
+    """Whether a Parallel Append has more workers than its largest child would get alone."""
     if not gather.is_append:
         return False
     off = {Limit.CHILDREN.value: "off", **FREE_OF_COST}
@@ -147,13 +147,13 @@ def _takes_more_for_children(inquiry: Inquiry, gather: Gather) -> bool:
 
 def _children(inquiry: Inquiry, gather: Gather) -> Cause:
     count = len(gather.scans)
-    shared = f", here of {count} scans," if workers_by_children(count) == gather.workers else ""
+    number = f" ({count} scans)" if workers_by_children(count) == gather.workers else ""
     return Cause(
         Limit.CHILDREN,
         "the number of children of a Parallel Append",
-        f"with {inquiry.shown(Limit.CHILDREN)} it takes at least the binary logarithm of its "
-        f"children{shared} plus one, however small they are: {gather.workers}",
-        "ALTER TABLE … SET (parallel_workers = N) on one of them, if there are to be more",
+        f"with {inquiry.shown(Limit.CHILDREN)} it gets at least the binary logarithm of the number of its "
+        f"children{number} plus one, whatever their size: {gather.workers}",
+        "ALTER TABLE … SET (parallel_workers = N) on one of them, for more workers",
     )
 
 
@@ -170,6 +170,6 @@ def _of_scan(inquiry: Inquiry, scan: Scan, table: Table, rule: SizeRule | None) 
 
 
 def _size_remedy(table: Table, rule: SizeRule) -> str:
-    if table.is_system:  # whose options ALTER TABLE refuses to set
-        return f"SET {rule.setting.value} to less, for more workers"
+    if table.is_system:  # ALTER TABLE refuses to set its storage parameters
+        return f"SET {rule.setting.value} to a lower value, for more workers"
     return f"ALTER TABLE {table.name} SET (parallel_workers = N)"

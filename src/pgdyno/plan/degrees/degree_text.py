@@ -11,7 +11,7 @@ from pgdyno.postgres.parallel_degree import Cause, Degree, DegreeAdvice, Explain
 WIDTH = 100
 _INDENT = "  "
 _NAME_WIDTH = 34
-_LISTED = 10  # of the partitions of a table there may be thousands
+_LISTED = 10  # a table may have thousands of partitions
 
 
 def degree_text(degree: Degree, *, width: int = WIDTH) -> str:
@@ -31,15 +31,15 @@ def degree_text(degree: Degree, *, width: int = WIDTH) -> str:
 
 
 def headline(degree: Degree) -> str:
-    """Return the answer in a line: ``4 workers planned: max_parallel_workers_per_gather = 4 decided``."""
+    """Return the answer in one line: ``4 workers planned: max_parallel_workers_per_gather = 4 decided``."""
     text = f"{_workers(degree.planned)} planned: {_decided(degree.causes)}"
     if degree.pool_limit is None:
         return text
-    return f"{text}; {degree.launchable} of them can be launched now, by {_pool(degree)}"
+    return f"{text}; {degree.launchable} of them can be launched now, limited by {_pool(degree)}"
 
 
 def _decided(causes: Sequence[Cause]) -> str:
-    """Describe the causes that decided; missing ones decide nothing."""
+    """Describe the deciding causes; ``NO_TABLE`` does not count as one."""
     missing = ["no table is read" for cause in causes if cause.limit is Limit.NO_TABLE]
     deciding = [cause for cause in causes if cause.limit is not Limit.NO_TABLE]
     if not deciding:
@@ -65,7 +65,7 @@ def _gather(one: ExplainedGather, width: int) -> Iterator[str]:
 
 def _why(degree: Degree, width: int) -> Iterator[str]:
     if not degree.gathers:
-        yield "Why none"
+        yield "Why no workers"
         yield from _causes(degree.causes, width)
 
 
@@ -78,7 +78,7 @@ def _causes(causes: tuple[Cause, ...], width: int) -> Iterator[str]:
 
 def _alternatives(degree: Degree, width: int) -> Iterator[str]:
     if degree.alternatives:
-        yield "One of these instead would do as well"
+        yield "Alternatives, each sufficient alone"
         yield from _causes(degree.alternatives, width)
 
 
@@ -104,7 +104,7 @@ def _pools(degree: Degree, width: int) -> Iterator[str]:
     yield "Workers in use now"
     parallel = _in_use(pools.parallel_in_use, pools.max_parallel_workers)
     yield f"{_INDENT}{'parallel':<{_NAME_WIDTH}}  {parallel}"
-    yield f"{_INDENT}{'all, others included':<{_NAME_WIDTH}}  {_all_in_use(pools)}"
+    yield f"{_INDENT}{'all background workers':<{_NAME_WIDTH}}  {_all_in_use(pools)}"
     if degree.planned and degree.launchable is not None:
         yield _wrapped(f"{degree.launchable} of {degree.planned} planned can be launched now", width, _INDENT)
 
@@ -132,22 +132,22 @@ def _advice(advice: DegreeAdvice | None, width: int) -> Iterator[str]:
     if advice is None:
         return
     if advice.obstacle is not None:
-        none = "No statement leads" if advice.is_certain else "No statement was found that leads"
-        yield _wrapped(f"{none} to {_workers(advice.workers)}: {advice.obstacle}", width, "")
+        none = "No statement gives" if advice.is_certain else "No statement was found that gives"
+        yield _wrapped(f"{none} {_workers(advice.workers)}: {advice.obstacle}", width, "")
         return
     if not advice.steps:
-        yield f"To get {_workers(advice.workers)}: nothing has to change"
+        yield f"To get {_workers(advice.workers)}: no change needed"
         return
     yield f"To get {_workers(advice.workers)}"
     for step in advice.steps:
         yield f"{_INDENT}{step.statement};"
-        yield _wrapped(f"-- {'tried; ' if step.is_tried else ''}{step.note}", width, 2 * _INDENT)
+        yield _wrapped(f"-- {'tested; ' if step.is_tried else ''}{step.note}", width, 2 * _INDENT)
     if any(step.statement.startswith("SET ") for step in advice.steps):
-        yield f"{_INDENT}ALTER ROLE … SET, ALTER DATABASE … SET or ALTER SYSTEM SET keep the value"
+        yield f"{_INDENT}to keep a value: ALTER ROLE … SET, ALTER DATABASE … SET or ALTER SYSTEM SET"
     if advice.tried_workers is None:
-        yield f"{_INDENT}this was not tried by EXPLAIN: no setting has the effect of a table's option"
+        yield f"{_INDENT}not tested with EXPLAIN: no setting has the effect of a table's storage parameter"
     else:
-        yield f"{_INDENT}with what was tried, EXPLAIN on this server plans {_workers(advice.tried_workers)}"
+        yield f"{_INDENT}with the tested settings, EXPLAIN plans {_workers(advice.tried_workers)}"
 
 
 def _workers(count: int) -> str:

@@ -1,4 +1,4 @@
-"""Questions about a statement's degree, for a server or for a test's planner."""
+"""Access to the planner and the catalogs for one statement: a server's, or a fake in tests."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FREE_OF_COST = {Limit.SETUP_COST.value: "0", Limit.TUPLE_COST.value: "0"}
 
 @dataclass(frozen=True)
 class Inquiry:
-    """``plan`` gives the plan with some settings changed; ``tables`` and ``hazards`` look into catalogs.
+    """``plan`` returns the plan with some settings changed; ``tables`` and ``hazards`` read the catalogs.
 
-    ``settings`` are those that the statement is planned with, by name.
+    ``settings`` are the settings in effect for the statement, by name.
     """
 
     plan: Callable[[Mapping[str, str]], Plan]
@@ -29,16 +29,16 @@ class Inquiry:
 
     @property
     def cap(self) -> int:
-        """The most workers of a Gather."""
+        """The maximum number of workers per Gather."""
         return int(self.settings[CAP].setting)
 
     @property
     def debug(self) -> Guc:
-        """The setting that has plans run by a worker to test them; it was renamed in 16."""
+        """The setting ``debug_parallel_query``, named ``force_parallel_mode`` before 16."""
         return self.settings.get(Limit.DEBUG.value) or self.settings[_DEBUG_BEFORE_16]
 
     def pages(self, size: Limit) -> int:
-        """Return a threshold of size in pages, which is its unit."""
+        """Return a size threshold in pages, the setting's unit."""
         return int(self.settings[size.value].setting)
 
     def shown(self, limit: Limit) -> str:
@@ -47,9 +47,9 @@ class Inquiry:
         return f"{guc.name} = {guc.display()}"
 
     def without_debug(self) -> Plan:
-        """Return the plan as the planner alone chooses it."""
+        """Return the plan with ``debug_parallel_query`` off."""
         return self.plan(self.undebugged({}))
 
     def undebugged(self, settings: Mapping[str, str]) -> Mapping[str, str]:
-        """Return settings to try, with settings for debugging switched off."""
+        """Return the settings to test, with ``debug_parallel_query`` off."""
         return settings if self.debug.setting == "off" else {**settings, self.debug.name: "off"}

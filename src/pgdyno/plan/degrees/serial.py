@@ -1,35 +1,35 @@
-"""Find the limits to change if a plan is serial, or the reasons that forbid workers."""
+"""The limits that keep a plan serial, or the reasons that rule out parallel workers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pgdyno.plan.degrees.causes import not_found_out, reloption
+from pgdyno.plan.degrees.causes import reloption, undetermined
 from pgdyno.plan.degrees.inquiry import CAP, Inquiry
 from pgdyno.postgres.parallel_degree import Cause, Gather, Hazard, Limit, Scan, Table
 from pgdyno.postgres.planner.parallel_plan import Plan, gathers, has_node, planned_workers, scans
 
 DEFAULT_CAP = 2  # PostgreSQL's own, in all versions since 10
-_FUZZ = 1.01  # a path has to be cheaper by this to be preferred: STD_FUZZ_FACTOR in pathnode.c
+_FUZZ = 1.01  # a path must be cheaper by this factor to be preferred: STD_FUZZ_FACTOR in pathnode.c
 _IN_ORDER = (Limit.CAP, Limit.TABLE_SIZE, Limit.INDEX_SIZE, Limit.SETUP_COST, Limit.TUPLE_COST)
 _PUT_BACK = (Limit.TUPLE_COST, Limit.INDEX_SIZE, Limit.SETUP_COST, Limit.TABLE_SIZE)
-"""Limits in the order in which they are put back: those that need not give way are found first."""
+"""The order in which relaxed limits are restored, to find those that may stay in force."""
 _NO_INDEX = dict.fromkeys(
     ("enable_indexscan", "enable_indexonlyscan", "enable_bitmapscan", "enable_tidscan"), "off"
 )
-_DEAR_ROWS = {"cpu_tuple_cost": "1000", "cpu_operator_cost": "1000"}
+_EXPENSIVE_ROWS = {"cpu_tuple_cost": "1000", "cpu_operator_cost": "1000"}
 _FOREIGN = "f"
 _LOCKED_ROWS, _WRITES = "LockRows", "ModifyTable"
 _NEVER_SHARED = frozenset({"Sample Scan", "Tid Scan", "Tid Range Scan"})
 
 
 def why_none(inquiry: Inquiry, plan: Plan) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
-    """Return the causes that together keep a plan serial, and others any of which would do instead."""
+    """Return the causes that together keep a plan serial, and alternatives, each sufficient alone."""
     tables = inquiry.tables(scans(plan))
-    given_way = _given_way(inquiry, _IN_ORDER)
-    free = inquiry.plan(inquiry.undebugged(given_way))
+    relaxed = _relaxed(inquiry, _IN_ORDER)
+    free = inquiry.plan(inquiry.undebugged(relaxed))
     if not planned_workers(free):
-        return _forbidden(inquiry, plan, tables, given_way), ()
+        return _forbidden(inquiry, plan, tables, relaxed), ()
     if barred := _barred(inquiry, tables.values()):
         return (*_cap_of_none(inquiry), *barred), ()
     needed = _needed(inquiry, tables.values())
@@ -37,7 +37,7 @@ def why_none(inquiry: Inquiry, plan: Plan) -> tuple[tuple[Cause, ...], tuple[Cau
     return causes, _alternatives(inquiry, needed, plan)
 
 
-def _given_way(inquiry: Inquiry, limits: Iterable[Limit]) -> dict[str, str]:
+def _relaxed(inquiry: Inquiry, limits: Iterable[Limit]) -> dict[str, str]:
     settings = dict.fromkeys((limit.value for limit in limits), "0")
     if CAP in settings:
         settings[CAP] = str(inquiry.cap or DEFAULT_CAP)
@@ -45,14 +45,14 @@ def _given_way(inquiry: Inquiry, limits: Iterable[Limit]) -> dict[str, str]:
 
 
 def _plans_workers(inquiry: Inquiry, limits: Sequence[Limit]) -> bool:
-    return planned_workers(inquiry.plan(inquiry.undebugged(_given_way(inquiry, limits)))) > 0
+    return planned_workers(inquiry.plan(inquiry.undebugged(_relaxed(inquiry, limits)))) > 0
 
 
 def _needed(inquiry: Inquiry, tables: Iterable[Table]) -> tuple[Limit, ...]:
-    """Return limits none of which can stay as it is, and which are enough together.
+    """Return a minimal set of limits that, changed together, give a parallel plan.
 
-    A table that is large enough for workers is not blamed where a cost can be: with a lower threshold it
-    would have more of them, and they might pay then.
+    If a table is large enough for workers, the cost limits are preferred to the size threshold. A lower
+    threshold would give more workers, which might pay off and so hide the cost limit.
     """
     needed = [limit for limit in _IN_ORDER if limit is not Limit.CAP or inquiry.cap == 0]
     is_large = any(table.pages >= inquiry.pages(Limit.TABLE_SIZE) for table in tables)
@@ -76,11 +76,11 @@ def _alternatives(inquiry: Inquiry, needed: Sequence[Limit], plan: Plan) -> tupl
 def _limit(inquiry: Inquiry, limit: Limit, needed: Sequence[Limit], plan: Plan) -> Cause:
     if limit is Limit.CAP:
         return _cap_of_none(inquiry)[0]
-    with_them = inquiry.plan(inquiry.undebugged(_given_way(inquiry, needed)))
-    gather = gathers(with_them)[0]
+    parallel = inquiry.plan(inquiry.undebugged(_relaxed(inquiry, needed)))
+    gather = gathers(parallel)[0]
     if limit in (Limit.TABLE_SIZE, Limit.INDEX_SIZE):
         return _too_small(inquiry, limit, gather)
-    return _too_dear(inquiry, limit, needed, (plan, with_them))
+    return _too_expensive(inquiry, limit, needed, (plan, parallel))
 
 
 def _cap_of_none(inquiry: Inquiry) -> tuple[Cause, ...]:
@@ -90,8 +90,8 @@ def _cap_of_none(inquiry: Inquiry) -> tuple[Cause, ...]:
         Cause(
             Limit.CAP,
             inquiry.shown(Limit.CAP),
-            "it allows no workers at all",
-            f"SET {CAP} = {DEFAULT_CAP}, which is PostgreSQL's own default",
+            "it allows no workers",
+            f"SET {CAP} = {DEFAULT_CAP}, PostgreSQL's default",
         ),
     )
 
@@ -104,35 +104,37 @@ def _too_small(inquiry: Inquiry, limit: Limit, gather: Gather) -> Cause:
     if scan is None or table is None:
         why = f"no scan reaches {threshold:,} pages"
     elif limit is Limit.INDEX_SIZE:
-        why = f"what is scanned of index {scan.index} is less than {threshold:,} pages"
+        why = f"less than {threshold:,} pages of index {scan.index} are scanned"
     elif table.pages >= threshold:
-        why = f"{table.name} has {table.pages:,} pages; more workers than these give would pay"
+        why = f"{table.name} has {table.pages:,} pages; only more workers than this size gives would pay off"
     elif scan.name.endswith("Seq Scan"):
-        why = f"{table.name} has {table.pages:,} pages, and the first worker comes at {threshold:,}"
+        why = f"{table.name} has {table.pages:,} pages, and the first worker needs {threshold:,}"
     else:
-        why = f"what is scanned of {table.name} is less than {threshold:,} pages"
+        why = f"less than {threshold:,} pages of {table.name} are scanned"
     remedy = f"SET {limit} = 0"
     if table is not None and not table.is_system:
         remedy = f"ALTER TABLE {table.name} SET (parallel_workers = N), or {remedy}"
     return Cause(limit, inquiry.shown(limit), why, remedy)
 
 
-def _too_dear(inquiry: Inquiry, limit: Limit, needed: Sequence[Limit], plans: tuple[Plan, Plan]) -> Cause:
+def _too_expensive(
+    inquiry: Inquiry, limit: Limit, needed: Sequence[Limit], plans: tuple[Plan, Plan]
+) -> Cause:
     serial, parallel = plans
     gather = gathers(parallel)[0]
     is_setup = limit is Limit.SETUP_COST
     units = 1 if is_setup else max(gather.rows, 1)
     cost, free_cost = float(serial["Total Cost"]), float(parallel["Total Cost"])
     own = float(inquiry.settings[limit.value].setting) * units
-    what = "starting them" if is_setup else f"passing on {gather.rows:,} rows"
-    with_them = f"with them {free_cost:,.0f}, and {own:,.0f} more for {what}"
-    why = f"without workers the plan costs {cost:,.0f}; {with_them}"
+    what = "starting them" if is_setup else f"transferring {gather.rows:,} rows"
+    parallel_cost = f"with workers {free_cost:,.0f}, plus {own:,.0f} for {what}"
+    why = f"without workers the plan costs {cost:,.0f}; {parallel_cost}"
     highest = _highest(inquiry, limit, needed, (cost / _FUZZ - free_cost) / units)
     return Cause(limit, inquiry.shown(limit), why, f"SET {limit} = {highest}")
 
 
 def _highest(inquiry: Inquiry, limit: Limit, needed: Sequence[Limit], estimate: float) -> str:
-    """Return the highest cost, to three digits, with which there are workers; 0 if that is not so simple."""
+    """Return the highest cost, to three digits, that still gives workers; 0 if several limits interact."""
     if len(needed) > 1 or estimate <= 0:
         return "0"
     digits = f"{estimate * 0.999:.3g}"  # 0.999: a step to the safe side
@@ -142,21 +144,21 @@ def _highest(inquiry: Inquiry, limit: Limit, needed: Sequence[Limit], estimate: 
 
 
 def _barred(inquiry: Inquiry, tables: Iterable[Table]) -> tuple[Cause, ...]:
-    """Return the reasons that keep workers from tables of sufficient size."""
+    """Return the reasons that keep tables of sufficient size from being scanned in parallel."""
     threshold = inquiry.pages(Limit.TABLE_SIZE)
     return tuple(cause for table in tables if table.pages >= threshold for cause in _bars(table))
 
 
 def _bars(table: Table) -> tuple[Cause, ...]:
     if table.is_temporary:
-        why = "workers do not see a session's temporary tables"
+        why = "workers cannot access a session's temporary tables"
         return (
             Cause(Limit.TEMPORARY_TABLE, f"the temporary table {table.name}", why, "use an UNLOGGED table"),
         )
     if table.parallel_workers == 0:
         return (reloption(table),)
     if table.kind == _FOREIGN:
-        why = "its wrapper does not share out a foreign table among workers"
+        why = "its foreign data wrapper does not support parallel scans"
         return (Cause(Limit.FOREIGN_TABLE, f"the foreign table {table.name}", why, None),)
     return ()
 
@@ -164,7 +166,7 @@ def _bars(table: Table) -> tuple[Cause, ...]:
 def _forbidden(
     inquiry: Inquiry, plan: Plan, tables: Mapping[str, Table], free: Mapping[str, str]
 ) -> tuple[Cause, ...]:
-    """Return the reasons that forbid workers whatever the settings of size and cost."""
+    """Return the reasons that rule out workers regardless of size and cost settings."""
     tested = inquiry.plan({**free, inquiry.debug.name: "on"})
     is_safe = any(gather.is_single_copy for gather in gathers(tested))
     hazards = () if is_safe else inquiry.hazards(plan)
@@ -174,13 +176,13 @@ def _forbidden(
             Cause(
                 Limit.NO_TABLE,
                 "the lack of a table",
-                "workers share the pages of tables and indexes among them; there are none here",
+                "workers divide the pages of tables and indexes; this query scans none",
                 None,
             )
         )
     found = [*of_query, *(cause for table in tables.values() for cause in _bars(table))]
     if not found:
-        found = [*_dearer(inquiry, plan, tables.values(), free)]
+        found = [*_serial_is_cheaper(inquiry, plan, tables.values(), free)]
     if not found:
         found = [*_functions(hazards, is_unsafe=False), *_kinds(plan)]
     return (*(found or [_nothing_found(plan, is_safe=is_safe)]), *_cap_of_none(inquiry))
@@ -189,11 +191,11 @@ def _forbidden(
 def _of_statement(plan: Plan) -> tuple[Cause, ...]:
     causes = []
     if has_node(plan, _WRITES):
-        why = "a query that writes in WITH is never planned with workers"
-        causes.append(Cause(Limit.WRITES, "the WITH that writes", why, "write in a separate statement"))
+        why = "a query with a data-modifying WITH is never planned with workers"
+        causes.append(Cause(Limit.WRITES, "the data-modifying WITH", why, "write in a separate statement"))
     if has_node(plan, _LOCKED_ROWS):
         why = "a query that locks rows is never planned with workers"
-        causes.append(Cause(Limit.ROW_LOCKS, "FOR UPDATE or FOR SHARE", why, "leave the locking out"))
+        causes.append(Cause(Limit.ROW_LOCKS, "FOR UPDATE or FOR SHARE", why, "remove the locking clause"))
     return tuple(causes)
 
 
@@ -202,13 +204,13 @@ def _functions(hazards: Iterable[Hazard], *, is_unsafe: bool) -> tuple[Cause, ..
     effect = (
         "a query that may call such a function is never planned with workers"
         if is_unsafe
-        else "only the leader may call it, so that the scan that it belongs to is not given to workers"
+        else "only the leader may call it, so its scan is not parallel"
     )
     return tuple(
         Cause(
             limit,
             f"the {limit} {', '.join(one.functions)}",
-            effect if one.is_certain else f"{effect}; others named {one.called_as} are labelled otherwise",
+            effect if one.is_certain else f"{effect}; others named {one.called_as} have a different label",
             None if one.is_builtin else f"ALTER FUNCTION {one.functions[0]} PARALLEL SAFE, if it is safe",
         )
         for one in hazards
@@ -216,20 +218,23 @@ def _functions(hazards: Iterable[Hazard], *, is_unsafe: bool) -> tuple[Cause, ..
     )
 
 
-def _dearer(
+def _serial_is_cheaper(
     inquiry: Inquiry, plan: Plan, tables: Iterable[Table], free: Mapping[str, str]
 ) -> tuple[Cause, ...]:
-    """Return that the serial plan is the cheapest: without indexes, or for dear rows, it would not be."""
+    """Return the cause that the serial plan is cheapest; empty if neither test below finds a parallel plan.
+
+    The plan must become parallel without indexes or with expensive rows, or its tables must be empty.
+    """
     used = ", ".join(dict.fromkeys(_shown(scan) for scan in scans(plan)))
     why = f"it costs {float(plan['Total Cost']):,.0f} ({used}); "
     without = inquiry.plan(inquiry.undebugged({**free, **_NO_INDEX}))
     if planned_workers(without):
         other = float(without["Total Cost"])
-        why += f"with workers it would be {other:,.0f}, even if starting them and passing rows on were free"
-    elif planned_workers(inquiry.plan(inquiry.undebugged({**free, **_DEAR_ROWS}))):
-        why += "workers would save less than the hundredth part that the planner takes notice of"
+        why += f"with workers {other:,.0f}, even if starting them and transferring rows were free"
+    elif planned_workers(inquiry.plan(inquiry.undebugged({**free, **_EXPENSIVE_ROWS}))):
+        why += "workers would save less than 1 %, which the planner ignores"
     elif all(table.pages == 0 for table in tables):
-        why += "there is nothing to scan"
+        why += "the tables are empty"
     else:
         return ()
     return (Cause(Limit.SERIAL_IS_CHEAPER, "the cost of the plan without workers", why, None),)
@@ -237,7 +242,7 @@ def _dearer(
 
 def _kinds(plan: Plan) -> tuple[Cause, ...]:
     return tuple(
-        Cause(Limit.KIND_OF_SCAN, f"the {_shown(scan)}", "no version up to 18 shares one among workers", None)
+        Cause(Limit.KIND_OF_SCAN, f"the {_shown(scan)}", "it is never parallel in versions up to 18", None)
         for scan in scans(plan)
         if scan.name in _NEVER_SHARED
     )
@@ -249,5 +254,5 @@ def _shown(scan: Scan) -> str:
 
 def _nothing_found(plan: Plan, *, is_safe: bool) -> Cause:
     kinds = ", ".join(dict.fromkeys(_shown(scan) for scan in scans(plan)))
-    safety = "all of it is safe for workers" if is_safe else "something in it is not safe for workers"
-    return not_found_out(f"{safety}, and no change of limits brings any; it is planned as {kinds}")
+    safety = "the query is parallel safe" if is_safe else "part of the query is not parallel safe"
+    return undetermined(f"{safety}, and changing the limits gives no workers; it is planned as {kinds}")

@@ -28,9 +28,9 @@ T = TypeVar("T")
 
 
 class Probe(Protocol):
-    """Asks the server's own programs and files for facts not available otherwise.
+    """Source of facts that only the server's own programs and files provide.
 
-    Equal questions have equal answers.
+    Deterministic: equal arguments give equal results.
     """
 
     def shared_memory_bytes(self, settings: Mapping[str, str]) -> Fact[int]:
@@ -44,14 +44,14 @@ class Probe(Protocol):
 
 @dataclass(frozen=True)
 class PlanContext:
-    """Everything a lever may look at. ``host`` is None unless the server is proven to run on it.
+    """Everything a lever may read. ``host`` is None unless the server is proven to run on it.
 
-    ``planned_files`` are what levers before this one write into the kernel's files, by path.
-    ``may_change_host`` False: whoever asks is not root, and wants what can be done without. ``builds`` are
-    those that its data could be run by, the newest first; None: it stays with its own. ``statements`` are
-    those of the workloads that a scratch server is measured with; None: the server is somebody's own.
-    ``commits`` is how commits share flushes there, ``sessions`` how many of these workloads' sessions are
-    busy at once: of the one with the fewest.
+    ``planned_files`` are the values that earlier levers write to kernel files, by path.
+    ``may_change_host`` False: the user is not root; plan only changes that need no root. ``builds`` are the
+    builds that can run the server's data, newest first; None: it keeps its build. ``statements`` are those
+    of the workloads that a scratch server is measured with; None: it is not a scratch server. ``commits``
+    describes how commits share flushes there. ``sessions`` is the number of concurrently active sessions in
+    the workload with the fewest.
     """
 
     settings: EffectiveSettings
@@ -69,7 +69,7 @@ class PlanContext:
 
     @property
     def is_scratch(self) -> bool:
-        """Whether it is a server of pgdyno's own, which nobody else uses or watches."""
+        """Whether pgdyno created the server, so that no one else uses or monitors it."""
         return self.statements is not None
 
     @property
@@ -89,9 +89,9 @@ class PlanContext:
         return None
 
     def fact(self, name: str) -> Fact[Any]:
-        """Return a fact by its dotted name; none is known of a host that the server may not run on."""
+        """Return a fact by its dotted name; unknown if the server is not proven to run on ``host``."""
         if self.host is None:
-            return unknown("the server is not proven to run on a host that was inspected", name)
+            return unknown("the server is not proven to run on an inspected host", name)
         found: Fact[Any] = attrgetter(name)(self)
         return found
 
@@ -126,37 +126,37 @@ class PlanContext:
 
     @property
     def free_disk_bytes(self) -> int:
-        """Free space where the data directory lies."""
+        """Free space for the data directory and the WAL."""
         return _known(self.resources.free_disk_bytes)
 
     @property
     def disks(self) -> tuple[BlockDevice, ...]:
-        """The disk of the data directory, and after it that of the WAL if it is another."""
+        """The data directory's disk, followed by the WAL's if different."""
         return _known(self.resources.disks)
 
     @property
     def default_work_mem(self) -> str:
-        """The minimum per session, whatever other items take: levers before work_mem rely on it."""
+        """The guaranteed minimum per session; levers that run before work_mem rely on it."""
         guc = self.settings.guc("work_mem")
         return guc.boot_val or guc.setting
 
     def owner_of(self, files: Sequence[str]) -> Owner | None:
-        """Return who else sets one of these files, paths or patterns, by himself; None if nobody is known."""
+        """Return the other tool that sets one of these files (paths or patterns); None if none is known."""
         owners = () if self.host is None else self.host.owners.or_else(())
         return next((owner for owner in owners if any(map(owner.sets, files))), None)
 
     def file(self, path: str) -> Fact[str]:
-        """Return the first line of a file of the kernel as it was found."""
+        """Return the first line of a kernel file as found."""
         found = None if self.host is None else self.host.kernel_files.get(path)
         return unknown("the host was not inspected", path) if found is None else found
 
     def value(self, path: str) -> str | None:
-        """Return the kernel's value, as planned or found; None where it has no such file."""
+        """Return the value of a kernel file, as planned or found; None if the kernel does not have it."""
         text = self.file(path).or_none()
         return None if text is None else self.planned_files.get(path, value_in(text))
 
     def files(self, pattern: str) -> tuple[str, ...]:
-        """Return the files that a pattern stands for on this host."""
+        """Return this host's readable kernel files that match a pattern."""
         known = {} if self.host is None else self.host.kernel_files
         return tuple(path for path, fact in known.items() if fact.is_known and matches(path, pattern))
 
@@ -165,18 +165,18 @@ class PlanContext:
         return memory_proof(self.settings.plus(planned), self.resources)
 
     def largest_that_fits(self, name: str, sizes_bytes: Sequence[int], **planned: str) -> int | None:
-        """Return the first of ``sizes_bytes``, largest first, whose worst case stays in ``PLANNED_BELOW``."""
+        """Return the first of ``sizes_bytes``, largest first, with a worst case within ``PLANNED_BELOW``."""
 
         def fits(size_bytes: int) -> bool:
             proof = self.proof(**{**planned, name: format_bytes(size_bytes)})
             return proof is None or proof.share <= PLANNED_BELOW
 
-        first = bisect_left(sizes_bytes, True, key=fits)  # noqa: FBT003 — what is looked for
+        first = bisect_left(sizes_bytes, True, key=fits)  # noqa: FBT003 — the value to find
         return sizes_bytes[first] if first < len(sizes_bytes) else None
 
 
 def _known(fact: Fact[T]) -> T:
-    """Return a fact's value. Raises: LookupError if the lever forgot to declare its need."""
+    """Return a fact's value. Raises: LookupError if the lever did not declare its need."""
     known = fact.or_none()
     if known is None:
         raise LookupError(f"a lever used a fact that it does not declare in LEVER.needs or .facts: {fact}")
@@ -184,6 +184,6 @@ def _known(fact: Fact[T]) -> T:
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Whether a path matches a pattern, name by name."""
+    """Whether a path matches a pattern, component by component."""
     names, patterns = path.split("/"), pattern.split("/")
     return len(names) == len(patterns) and all(map(fnmatchcase, names, patterns))

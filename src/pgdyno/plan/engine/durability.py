@@ -1,8 +1,7 @@
-"""The durability lock: settings that no plan, search or accelerate may touch.
+"""The durability lock: settings that plans, searches and accelerate must not change.
 
-Whoever wants a server that may lose committed data writes that variant in an experiment file, for a
-server pgdyno made itself, and every output then says so. Nothing here decides that; this module only says
-no.
+A variant that may lose committed data is allowed only in an experiment file, for a server that pgdyno
+created; all of its results are marked as not durable. This module only refuses.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from pgdyno.model.variants.durability import DURABILITY_LOCK, WAL_LEVELS, unsafe
 from pgdyno.postgres.server import Server
 
 LOCKED_SETTINGS = frozenset({*DURABILITY_LOCK, "synchronous_standby_names"})
-"""What a plan may not contain at all, not even with a safe value: those changes are the user's own."""
+"""Settings that a plan must not contain, not even with a safe value: only the user may change them."""
 
 _OWNERS_CHOICE = frozenset({"wal_level", "data_checksums"})
-"""Nothing is wrong with any value that a server is found with; wrong would be to change it."""
+"""Settings without findings: every existing value is acceptable, but pgdyno must not change it."""
 
 _HINT = (
     "write such a variant into an experiment file, for a server that pgdyno creates; "
@@ -42,7 +41,7 @@ def check_durability(settings: Mapping[str, str], server: Server) -> None:
 
 
 def _downgrades(settings: Mapping[str, str], server: Server) -> list[str]:
-    """Return the settings that are less durable than this server has now."""
+    """Return the settings that would make the server less durable than it is now."""
     found = {name: guc.setting for name, guc in server.settings.items() if name in LOCKED_SETTINGS}
     downgraded = []
     level = settings.get("wal_level")
@@ -60,7 +59,7 @@ def _rank(wal_level: str) -> int:
 
 
 def durability_findings(server: Server) -> list[Finding]:
-    """Return unsafe settings of the server as found. They are reported and left alone."""
+    """Return findings about unsafe settings of the server as found. They are reported, never changed."""
     found = {name: server.settings[name].setting for name in DURABILITY_LOCK if name in server.settings}
     return [
         _finding(name, value)
@@ -70,9 +69,9 @@ def durability_findings(server: Server) -> list[Finding]:
 
 
 def check_found(server: Server, place: str) -> None:
-    """Refuse to improve on a server that may lose data as it was found; ``place`` names it in the message.
+    """Refuse to tune a server that may lose data as found; ``place`` names it in the message.
 
-    Raises: DurabilityError with everything that is dangerous about it.
+    Raises: DurabilityError with all findings of severity "danger".
     """
     dangers = [finding for finding in durability_findings(server) if finding.severity == "danger"]
     if dangers:
@@ -90,5 +89,5 @@ def _finding(name: str, value: str) -> Finding:
     return Finding(
         severity="warning" if is_local_only else "danger",
         message=f"{name} is {value}: {survives if is_local_only else lock.risk}",
-        hint=f"pgdyno does not touch it; unless this is meant: ALTER SYSTEM SET {name} = {lock.safe[0]}",
+        hint=f"pgdyno does not change it; unless intended: ALTER SYSTEM SET {name} = {lock.safe[0]}",
     )

@@ -1,11 +1,11 @@
-"""Effective settings of a server: planned values over the present ones.
+"""Effective settings of a server: its present values, overridden by planned ones.
 
-Levers, the memory proof and the findings all look at settings through ``EffectiveSettings``, so that a
-value planned by one lever is what the next one sees.
+Levers, the memory proof and the findings read settings through ``EffectiveSettings``: each lever sees the
+values planned by earlier levers.
 
-The memory proof includes settings by role and database: ``ALTER ROLE app SET work_mem = '2GB'`` gives every
-session of that role 2 GB, whatever the server's own value is. How many such sessions there can be is
-bounded by the role's or database's connection limit.
+The memory proof includes per-role and per-database settings: ``ALTER ROLE app SET work_mem = '2GB'`` gives
+every session of that role 2 GB, regardless of the server's value. The connection limit of the role or
+database bounds the number of such sessions.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pgdyno.postgres.guc import Guc, bytes_of
 from pgdyno.postgres.server import Server, SettingOverride
 
 NOT_SET_BY_ANYONE = ("default", "override")
-"""Values of ``pg_settings.source`` that the server itself chose."""
+"""Values of ``pg_settings.source`` for values chosen by the server itself."""
 INITDB_CHOICES = {"shared_buffers": "16384"}
-"""What initdb writes where it is not the built-in default: 128 MB in pages; before 15 the default is 8 MB."""
+"""Values initdb writes that differ from built-in defaults: 128 MB in pages; before 15 the default is 8 MB."""
 SESSION_SETTINGS = ("work_mem", "hash_mem_multiplier")
-"""What decides how much each session of such a role or database may take."""
+"""Settings that determine the memory allowance of a session."""
 _ALL_SETTINGS = (
     *SESSION_SETTINGS,
     "maintenance_work_mem",
@@ -34,26 +34,26 @@ _ALL_SETTINGS = (
 
 @dataclass(frozen=True)
 class OwnSessions:
-    """Sessions that may take more than the server's settings say."""
+    """Sessions with a larger memory allowance than the server's settings give."""
 
     count: int
-    workers: int  # parallel workers that they may have at once, one Gather each
-    owners: str  # in words
+    workers: int  # maximum of their concurrent parallel workers, one Gather each
+    owners: str  # roles and databases, for display
 
 
 @dataclass(frozen=True)
 class EffectiveSettings:
-    """A server's settings with ``planned`` values laid over them."""
+    """A server's settings, overridden by ``planned`` values."""
 
     server: Server
     planned: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def has(self, name: str) -> bool:
-        """Whether this server knows the setting."""
+        """Whether this server has the setting."""
         return name in self.server.settings
 
     def guc(self, name: str) -> Guc:
-        """Return the setting as found. Raises: KeyError if the server does not know it; ask ``has`` first."""
+        """Return the setting as found. Raises: KeyError if the server does not have it; see ``has``."""
         return self.server.settings[name]
 
     def text(self, name: str) -> str:
@@ -62,11 +62,11 @@ class EffectiveSettings:
         return guc.check(self.planned[name]) if name in self.planned else guc.setting
 
     def number(self, name: str) -> float:
-        """Return a number in the setting's own unit."""
+        """Return the value as a number in the setting's base unit."""
         return float(self.text(name))
 
     def size_bytes(self, name: str) -> int:
-        """Return an amount of memory in bytes."""
+        """Return the value of a memory setting in bytes."""
         return bytes_of(self.text(name), self.guc(name).unit)
 
     def display(self, name: str) -> str:
@@ -79,10 +79,10 @@ class EffectiveSettings:
 
 
 def owner_of(guc: Guc) -> str | None:
-    """Say who set a value, in words; None if nobody did.
+    """Describe where a value was set; None for a default.
 
-    initdb writes its choices into postgresql.conf, where they look like somebody's: a value equal to the
-    built-in default counts as nobody's.
+    initdb writes its choices to postgresql.conf, where they look like user settings: a value equal to the
+    built-in default or to initdb's choice counts as a default.
     """
     if guc.source in NOT_SET_BY_ANYONE:
         return None
@@ -113,7 +113,7 @@ def _owner_in_file(guc: Guc) -> str:
 
 
 def with_largest_overrides(settings: EffectiveSettings) -> EffectiveSettings:
-    """Return the settings with the largest value of each that any role or database sets for itself."""
+    """Return the settings, each with its largest value over all roles and databases."""
     largest: dict[str, str] = {}
     for name in _ALL_SETTINGS:
         for override in _raising(settings, (name,)):
@@ -123,7 +123,7 @@ def with_largest_overrides(settings: EffectiveSettings) -> EffectiveSettings:
 
 
 def own_sessions(settings: EffectiveSettings) -> OwnSessions | None:
-    """Return the sessions with larger allowances of their own; None if there are none."""
+    """Return the sessions with larger per-role or per-database allowances; None if no override raises any."""
     raising = _raising(settings, SESSION_SETTINGS)
     if not raising:
         return None
@@ -136,7 +136,7 @@ def own_sessions(settings: EffectiveSettings) -> OwnSessions | None:
 
 
 def largest_override(settings: EffectiveSettings) -> SettingOverride | None:
-    """Return the override that raises a session's memory most; None if none does."""
+    """Return the override that raises a session's memory the most; None if none raises it."""
     return max(
         _raising(settings, SESSION_SETTINGS),
         key=lambda one: Decimal(settings.guc(one.name).check(one.value)) / Decimal(settings.text(one.name)),
@@ -145,14 +145,14 @@ def largest_override(settings: EffectiveSettings) -> SettingOverride | None:
 
 
 def scope_of(override: SettingOverride) -> str:
-    """Return for whom an override counts, in words."""
+    """Describe the roles and databases that an override applies to."""
     parts = [f'role "{override.role}"'] if override.role else []
     parts += [f'database "{override.database}"'] if override.database else []
     return " in ".join(parts) or "all roles"
 
 
 def _raising(settings: EffectiveSettings, names: Sequence[str]) -> tuple[SettingOverride, ...]:
-    """Return the overrides of these settings that are above the server's value."""
+    """Return the overrides of these settings that exceed the server's value."""
     return tuple(
         one
         for one in settings.server.overrides.or_else(())

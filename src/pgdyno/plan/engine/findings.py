@@ -1,4 +1,4 @@
-"""Findings: facts about the server as found that the user must know."""
+"""Findings: facts about the server as found that the user should know."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BEST_EFFORT_MAJORS = (14,)
 
 
 def findings_for(server: Server, lines: Sequence[PlanLine]) -> tuple[Finding, ...]:
-    """Return everything worth saying, most dangerous first."""
+    """Return all findings, most severe first."""
     found = [
         *durability_findings(server),
         *_version(server),
@@ -32,32 +32,32 @@ def findings_for(server: Server, lines: Sequence[PlanLine]) -> tuple[Finding, ..
 def _version(server: Server) -> list[Finding]:
     if server.major in KNOWN_MAJORS:
         return []
-    best = "is supported as well as possible" if server.major in BEST_EFFORT_MAJORS else "is not known yet"
+    support = "has best-effort support" if server.major in BEST_EFFORT_MAJORS else "is not supported yet"
     return [
         Finding(
             "warning",
-            f"PostgreSQL {server.major} {best}: the plan relies on the server's description of its settings",
+            f"PostgreSQL {server.major} {support}: the plan relies on the server's pg_settings",
             "PostgreSQL 15 to 18 are tested",
         )
     ]
 
 
 def _masked(server: Server, lines: Sequence[PlanLine]) -> list[Finding]:
-    """Return the per-role and per-database settings that override planned values."""
+    """Return findings on per-role and per-database settings that override planned values."""
     if isinstance(server.overrides.value, Unknown):
         return [
             Finding(
                 "note",
                 f"per-role and per-database settings are not known: {server.overrides.value.reason}",
-                "any of them would mask the planned value of the same setting, and the memory proof does not "
-                "count them",
+                "any of them would override the planned value of the same setting, and the memory proof does "
+                "not include them",
             )
         ]
     planned = {line.change.key: line.change.value for line in lines}
     return [
         Finding(
             "warning",
-            f"{override.name} = {override.value} is set for {scope_of(override)} and masks the planned "
+            f"{override.name} = {override.value} is set for {scope_of(override)} and overrides the planned "
             f"{planned[override.name]} there",
             f"remove it with {_reset(override)}",
         )
@@ -81,7 +81,7 @@ def _owned_by_command_line(server: Server, lines: Sequence[PlanLine]) -> list[Fi
     return [
         Finding(
             "warning",
-            f"{guc.name} is set {owner_of(guc)}, which wins over every configuration file",
+            f"{guc.name} is set {owner_of(guc)}, which overrides all configuration files",
             "change it where the server is started (unit file, pg_ctl -o, Patroni)",
         )
         for guc in owned
@@ -112,8 +112,8 @@ def _pending_restart(server: Server, lines: Sequence[PlanLine]) -> list[Finding]
     return [
         Finding(
             "warning",
-            f"{', '.join(sorted(waiting))} changed in a file and wait for a restart",
-            "a restart for this plan makes them effective too",
+            f"changed in a configuration file, pending restart: {', '.join(sorted(waiting))}",
+            "a restart for this plan also applies these changes",
         )
     ]
 
@@ -126,6 +126,6 @@ def _alter_system_forbidden(server: Server, lines: Sequence[PlanLine]) -> list[F
         Finding(
             "warning",
             "allow_alter_system is off: this server's settings are managed elsewhere",
-            "put the plan there: pgdyno advise --format conf",
+            "add the planned settings there: pgdyno advise --format conf",
         )
     ]

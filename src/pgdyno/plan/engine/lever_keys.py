@@ -1,4 +1,4 @@
-"""Which lever a change belongs to. Pure."""
+"""The lever of each planned change. Pure."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _HUGE_PAGES = "huge_pages"
 
 
 def line_key(line: PlanLine) -> str:
-    """Return the key of a variant that a planned change sets; ``BUILD`` for a build."""
+    """Return the variant key that a planned change sets; ``BUILD`` for a build."""
     return BUILD if line.change.kind == SERVER else line.change.key
 
 
 def lever_by_key(plan: Plan, levers: Mapping[str, LeverModule]) -> dict[str, str]:
-    """Return the lever of every key that is planned, and of every setting that some lever sets."""
+    """Return the lever of every planned key and of every setting that any lever sets."""
     found = {key: name for name, one in levers.items() for key in one.LEVER.settings}
     return found | {line_key(line): line.change.lever for line in plan.lines}
 
 
 def with_pages_joined(part_of: Mapping[str, str]) -> dict[str, str]:
-    """Return the parts with huge_pages in that of its pool.
+    """Return the parts, with huge_pages moved to the part of its pool.
 
-    Servers side by side get it by whether they have a pool: apart, it would change nothing.
+    On interleaved servers, huge_pages is on exactly if the server has a pool: it has no separate effect.
     """
     pools = [part for key, part in part_of.items() if kind_of(key) == HUGE_PAGES]
     if not pools:

@@ -1,12 +1,12 @@
-"""The memory proof: a server's worst-case memory, item by item, against the smallest limit.
+"""The memory proof: a server's worst-case memory, item by item, compared with the smallest limit.
 
-Worst case: every allowed connection is open, each runs one sort and one hash table at their full
+Worst case: all allowed connections are open, each runs one sort and one hash table at their full
 allowance, all parallel and autovacuum workers run, one session builds an index, and every process has
-touched all of shared_buffers. Roles and databases with larger allowances of their own have all the sessions
-they may have. It is meant to be read: each item carries its formula with the figures.
+touched all of shared_buffers. Roles and databases with larger allowances use all the sessions they may
+have. The proof is human-readable: each item carries its formula with the figures.
 
-What is not in it, because it is rare in transaction processing or bounded elsewhere: temp_buffers,
-logical decoding, extensions' own memory, and statements with many sorts and hash tables at once.
+Not included, because rare in transaction processing or bounded elsewhere: temp_buffers, logical decoding,
+extensions' own memory, and statements with many concurrent sorts and hash tables.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from pgdyno.plan.engine.resources import Resources
 from pgdyno.postgres.guc import format_bytes
 
 PLANNED_BELOW = 0.80
-"""Share that levers plan up to: what the estimates below may be wrong by stays free."""
+"""Share of the limit that levers plan up to; the rest covers errors of the estimates below."""
 
 MIB = 1 << 20
 PRIVATE_BYTES = 6 * MIB
-"""A backend's own memory besides work_mem. Measured on PostgreSQL 18, private dirty pages: 1.4 MB after
-connecting, 6.1 MB after reading most of the system catalogues."""
+"""A backend's private memory without work_mem. Measured on PostgreSQL 18, private dirty pages: 1.4 MB after
+connecting, 6.1 MB after reading most of the system catalogs."""
 
 SHARED_OVERHEAD_SHARE, WAL_SEGMENT_BYTES = 0.03, 16 * MIB
-"""Shared memory that comes with larger shared_buffers: descriptors and the lookup table, as a share, and
-wal_buffers, which grow to a segment. Measured with ``postgres -C shared_memory_size`` on 15 and 18 from
+"""Growth of other shared memory with shared_buffers: descriptors and the lookup table, as a share, and
+wal_buffers, up to one WAL segment. Measured with ``postgres -C shared_memory_size`` on 15 and 18 from
 128 MB to 16 GB."""
 
 SHARED_BYTES_PER_CONNECTION = MIB // 10
-"""Measured the same way: 16 MB for 200 connections more on 18."""
+"""Measured the same way: 16 MB for 200 additional connections on 18."""
 
 SHARED_BUFFERS_AT_INITDB_BYTES, CONNECTIONS_AT_INITDB, SHARED_OVERHEAD_BYTES = 128 * MIB, 100, 24 * MIB
-"""Where the server does not tell its own (before 15), reckoned from initdb's settings: 22 MB on 18."""
+"""Base of the estimate where the server does not report it (before 15): initdb's settings; 22 MB on 18."""
 
 MAINTENANCE_SESSIONS = 1
-"""How many sessions use maintenance_work_mem at once besides autovacuum: one person builds one index."""
+"""Concurrent sessions using maintenance_work_mem, autovacuum excluded: one user builds one index."""
 
 _AMOUNTS = (
     "shared_buffers",
@@ -60,14 +60,14 @@ _AMOUNTS = (
     "maintenance_work_mem",
     "autovacuum_work_mem",
 )
-"""Settings that somebody may have set to too much; the number of connections is stated by the user."""
+"""Settings that may be set too high; max_connections is not among them, as the user states that number."""
 
 PAGE_TABLE_ENTRY_BYTES = 8
 DEFAULT_PAGE_BYTES = 4096
 
 
 def memory_proof(settings: EffectiveSettings, resources: Resources) -> MemoryProof | None:
-    """Return the worst case of a server with these settings; None if no limit is known."""
+    """Return the worst case of a server with these settings; None if the memory limit is unknown."""
     limit = resources.memory_bytes.or_none()
     if limit is None:
         return None
@@ -87,7 +87,7 @@ def memory_proof(settings: EffectiveSettings, resources: Resources) -> MemoryPro
 def check_memory_proof(proof: MemoryProof, settings: EffectiveSettings, resources: Resources) -> None:
     """Refuse a plan that does not fit into memory.
 
-    Raises: MemoryProofError whose detail lists the sum and whose hint says what would fit.
+    Raises: MemoryProofError, with the sum as detail and the values that would fit as hint.
     """
     if proof.share <= REFUSED_ABOVE:
         return
@@ -103,14 +103,15 @@ def check_memory_proof(proof: MemoryProof, settings: EffectiveSettings, resource
 
 
 def item_line(item: MemoryItem) -> str:
-    """Return one addend as ``SIZE  NAME: FORMULA``."""
+    """Return one item as ``SIZE  NAME: FORMULA``."""
     return f"{numbers.size(item.size_bytes):>9}  {item.name}: {item.formula}"
 
 
 def shared_memory_bytes(settings: EffectiveSettings) -> int:
-    """Estimate the main shared memory segment, from the server's present one if known.
+    """Estimate the size of the main shared memory segment, from its present size if known.
 
-    From 15 on it is a setting; before, what pg_shmem_allocations adds up to, which superusers see.
+    Source of the present size: shared_memory_size since 15; before, the sum of pg_shmem_allocations, which
+    only superusers can read.
     """
     return settings.size_bytes("shared_buffers") + _other_shared_memory(settings).size_bytes
 
@@ -118,11 +119,11 @@ def shared_memory_bytes(settings: EffectiveSettings) -> int:
 def _other_shared_memory(settings: EffectiveSettings) -> MemoryItem:
     found = EffectiveSettings(settings.server)
     found_bytes = found.size_bytes("shared_buffers")
-    told_bytes = settings.server.shared_memory_bytes.or_none()
+    reported_bytes = settings.server.shared_memory_bytes.or_none()
     if found.has("shared_memory_size"):
         now_bytes = found.size_bytes("shared_memory_size") - found_bytes
-    elif told_bytes is not None:
-        now_bytes = told_bytes - found_bytes
+    elif reported_bytes is not None:
+        now_bytes = reported_bytes - found_bytes
     else:
         now_bytes = SHARED_OVERHEAD_BYTES + _overhead_of(found_bytes - SHARED_BUFFERS_AT_INITDB_BYTES)
         now_bytes += (
@@ -132,19 +133,19 @@ def _other_shared_memory(settings: EffectiveSettings) -> MemoryItem:
     size_bytes = now_bytes + _overhead_of(settings.size_bytes("shared_buffers") - found_bytes)
     size_bytes += new_connections * SHARED_BYTES_PER_CONNECTION
     formula = (
-        f"{numbers.size(now_bytes)} now, and {numbers.share(SHARED_OVERHEAD_SHARE)} of what "
-        "shared_buffers grows by"
+        f"{numbers.size(now_bytes)} now, plus {numbers.share(SHARED_OVERHEAD_SHARE)} of the increase of "
+        "shared_buffers"
     )
     return MemoryItem("other shared memory", formula, max(size_bytes, 0))
 
 
 def _overhead_of(grown_bytes: int) -> int:
-    """Return the memory that grows with shared_buffers."""
+    """Return the growth of other shared memory when shared_buffers grow by ``grown_bytes``."""
     return int(SHARED_OVERHEAD_SHARE * grown_bytes) + (WAL_SEGMENT_BYTES if grown_bytes > 0 else 0)
 
 
 def _sessions(settings: EffectiveSettings) -> tuple[MemoryItem, ...]:
-    """Return the memory of connections and parallel workers; exceptions are listed separately."""
+    """Return the memory of connections and parallel workers; larger allowances are separate items."""
     connections, workers = int(settings.number("max_connections")), _parallel_worker_count(settings)
     own = own_sessions(settings) or OwnSessions(0, 0, "")
     own_workers = min(own.workers, workers)
@@ -166,7 +167,7 @@ def _sessions(settings: EffectiveSettings) -> tuple[MemoryItem, ...]:
 def _work_of_connections(name: str, settings: EffectiveSettings, connections: int) -> MemoryItem:
     formula = f"{connections} × {_work_formula(settings)}"
     if not settings.server.overrides.is_known:
-        formula += "; settings of roles and databases are not known"
+        formula += "; per-role and per-database settings are not known"
     return MemoryItem(name, formula, connections * _work_bytes(settings))
 
 
@@ -176,7 +177,7 @@ def _work_of_workers(name: str, settings: EffectiveSettings, workers: int) -> Me
 
 
 def _work_bytes(settings: EffectiveSettings) -> int:
-    """Return one sort, and one hash table, which hash_mem_multiplier allows more."""
+    """Return the memory of one sort and one hash table; hash_mem_multiplier scales the latter."""
     allowances = 1 + Decimal(settings.text("hash_mem_multiplier"))
     return int(settings.size_bytes("work_mem") * allowances)
 
@@ -199,7 +200,7 @@ def _maintenance(settings: EffectiveSettings) -> MemoryItem:
 
 
 def _autovacuum(settings: EffectiveSettings) -> MemoryItem:
-    """Return autovacuum's memory. Its workers use the database's maintenance_work_mem if there is one."""
+    """Return autovacuum's memory. Its workers use the database's maintenance_work_mem if set."""
     workers = int(settings.number("autovacuum_max_workers"))
     name = "autovacuum_work_mem" if settings.number("autovacuum_work_mem") >= 0 else "maintenance_work_mem"
     larger = with_largest_overrides(settings)
@@ -223,7 +224,7 @@ def _page_tables(settings: EffectiveSettings, resources: Resources) -> MemoryIte
 
 
 def will_use_huge_pages(settings: EffectiveSettings, resources: Resources) -> bool:
-    """Whether shared memory will lie on explicit huge pages: allowed, and the pool is known to suffice."""
+    """Whether shared memory will use explicit huge pages: allowed, and the pool is known to suffice."""
     pool = resources.huge_pages.or_none()
     if pool is None or settings.text("huge_pages") == "off":
         return False
@@ -231,7 +232,7 @@ def will_use_huge_pages(settings: EffectiveSettings, resources: Resources) -> bo
 
 
 def _way_out(proof: MemoryProof, settings: EffectiveSettings, resources: Resources) -> tuple[str, int | None]:
-    """Return a hint on values that would fit, and how many connections would if they alone are too many."""
+    """Return a hint on values that fit, and the number of connections that fits if only they are too many."""
     if hint := _hint_on_override(settings, resources) or _hint_on_value(settings, resources):
         return hint, None
     found, fitting = _fitting_connections(settings, resources)
@@ -246,21 +247,21 @@ def _way_out(proof: MemoryProof, settings: EffectiveSettings, resources: Resourc
 
 
 def _hint_on_override(settings: EffectiveSettings, resources: Resources) -> str | None:
-    """Name the setting of a role or database that is too much, if without all such settings it would fit."""
+    """Name the largest per-role or per-database setting, if the plan would fit without all of them."""
     override = largest_override(settings)
     server = replace(settings.server, overrides=Fact((), settings.server.overrides.source))
     without = memory_proof(EffectiveSettings(server, settings.planned), resources)
     if override is None or without is None or without.share > REFUSED_ABOVE:
         return None
-    whose = f'ROLE "{override.role}"' if override.role else f'DATABASE "{override.database}"'
-    bound = f", or bound its sessions: ALTER {whose} CONNECTION LIMIT …"
+    owner = f'ROLE "{override.role}"' if override.role else f'DATABASE "{override.database}"'
+    limit = f", or limit its sessions: ALTER {owner} CONNECTION LIMIT …"
     is_for_all = override.role is None and override.database is None
     setting = f"{override.name} = {override.value} of {scope_of(override)}"
-    return f"{setting} is too much for so many sessions: lower it{'' if is_for_all else bound}"
+    return f"{setting} is too high for that many sessions: lower it{'' if is_for_all else limit}"
 
 
 def _hint_on_value(settings: EffectiveSettings, resources: Resources) -> str | None:
-    """Name the server's own value that is too much, if with its default instead everything would fit."""
+    """Name the server-wide value that is too high, if the plan would fit with its default."""
     totals = {
         name: proof.total_bytes
         for name in _AMOUNTS
@@ -272,11 +273,11 @@ def _hint_on_value(settings: EffectiveSettings, resources: Resources) -> str | N
         return None
     name = min(totals, key=lambda one: totals[one])
     fitting = _largest_fitting(name, settings, resources)
-    return f"{name} = {settings.display(name)} is too much: with {name} = {fitting} it would fit"
+    return f"{name} = {settings.display(name)} is too high: {name} = {fitting} would fit"
 
 
 def _lower_default(settings: EffectiveSettings, name: str) -> str | None:
-    """Return a setting's default if the server's owner has set it to more, and no lever plans it."""
+    """Return a setting's default if the present value is higher and no lever plans it."""
     guc = settings.guc(name)
     default = INITDB_CHOICES.get(name, guc.boot_val)
     if name in settings.planned or default is None or Decimal(guc.setting) <= Decimal(default):
@@ -285,7 +286,7 @@ def _lower_default(settings: EffectiveSettings, name: str) -> str | None:
 
 
 def _largest_fitting(name: str, settings: EffectiveSettings, resources: Resources) -> str:
-    """Return the largest value that fits of those that come from halving the present one."""
+    """Return the largest value that fits, found by halving the present one; at least the default."""
     guc = settings.guc(name)
     least, value = Decimal(INITDB_CHOICES.get(name, guc.boot_val or "0")), Decimal(guc.setting)
     while value > least:
@@ -306,11 +307,11 @@ def _fitting_connections(settings: EffectiveSettings, resources: Resources) -> t
         return proof is not None and proof.share <= PLANNED_BELOW
 
     counts = range(found, 0, -1)
-    first = bisect_left(counts, True, key=fits)  # noqa: FBT003 — what is looked for
+    first = bisect_left(counts, True, key=fits)  # noqa: FBT003 — the value to find
     return found, None if first == len(counts) else counts[first]
 
 
 def reserved_connections(settings: EffectiveSettings) -> int:
-    """Return how many of max_connections ordinary roles cannot have."""
+    """Return the number of max_connections that are not available to ordinary roles."""
     names = ("superuser_reserved_connections", "reserved_connections")  # the second since 16
     return int(sum(settings.number(name) for name in names if settings.has(name)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from pgdyno.host.awake import idling_files
+from pgdyno.host.cpu_idling import idling_files
 from pgdyno.model.plans.plan import HUGE_PAGES, Layer, Risk, kind_of
 
 HEADINGS = (
@@ -27,15 +27,15 @@ class Goal(StrEnum):
 
 
 class Maturity(StrEnum):
-    """How far a lever can be trusted."""
+    """The maturity of a lever."""
 
-    PREVIEW = "preview"  # the rule is argued, not yet measured by us
+    PREVIEW = "preview"  # the rule is reasoned, pgdyno's authors have not measured it yet
     STABLE = "stable"
     RETIRED = "retired"
 
 
 class Need(StrEnum):
-    """A fact without which a lever is skipped."""
+    """A fact that a lever requires: it is skipped if the fact is unknown."""
 
     MEMORY = "memory_bytes"
     CPUS = "cpu_count"
@@ -45,32 +45,33 @@ class Need(StrEnum):
     DISKS = "disks"
 
 
-_LONGEST_SWITCH_S = 0.005  # a tenth of the shortest usual turn
+_LONGEST_SWITCH_S = 0.005  # 10 % of the shortest usual turn
 
 
 @dataclass(frozen=True)
 class Lever:
-    """A lever's metadata. ``order_after`` gives, per lever that goes first, the reason.
+    """A lever's metadata. ``order_after`` maps each lever that must run earlier to the reason.
 
-    ``settings`` and ``files`` are all that it may touch, and each belongs to one lever. Files are paths of
-    the kernel's, ``/proc/sys/vm/swappiness``, or patterns in which ``*`` stands for one name, or registers,
-    see ``host/kernel_file.py`` and ``host/msr.py``; ``reads`` are those that it looks at besides. ``facts``
-    are dotted names of what it cannot do without: ``host.cpu.mitigations``, ``server.program.atomics``. A
-    lever that may touch nothing reports: its plan is always ``Skipped``, with what was found and what one
-    could do.
-    ``is_instant``: what is written counts at once for everybody, and leaves nothing behind when something
-    else is written;
-    ``switch_s`` is how long the kernel takes to change over.
-    ``touches_wakeups``: what it is worth depends on how CPUs idle, so that it is measured as booted as well.
-    ``process`` are keys of how a server's program is started: it may plan them for scratch servers.
-    ``chooses_server``: it may plan another build of PostgreSQL. ``divides_caches``: it may divide the
-    processor's. ``is_named_only``: it is planned only for those who name it, and last. ``without_files`` says
-    what it means that the kernel shows none of them, where that is known.
-    ``tried`` are values of its settings that a search tries besides the planned one: texts as they are,
-    numbers as multiples of the planned value, or else of the one found. ``moves_with`` names, for a setting
-    that counts only with another one of the lever's, that one: a search sets both or neither.
-    ``shows_late``: blocks of seconds do not show its effect, but checkpoint cycles or vacuums do, so that a
-    search keeps what is planned.
+    ``settings`` and ``files`` are everything the lever may change; each belongs to exactly one lever. Files
+    are paths of kernel files, such as ``/proc/sys/vm/swappiness``, patterns in which ``*`` matches one path
+    component, or registers: see ``host/kernel_file.py`` and ``host/msr.py``. ``reads`` are files that it
+    only reads. ``facts`` are dotted names of required facts: ``host.cpu.mitigations``,
+    ``server.program.atomics``. A lever that may change nothing only reports: its plan is always ``Skipped``,
+    with its findings and advice.
+
+    ``is_instant``: a written value takes effect immediately for all processes, and leaves no residue after
+    the next write. ``switch_s`` is the time the kernel takes to apply it.
+    ``touches_wakeups``: its effect depends on CPU idle states, so it is also measured with those as booted.
+    ``process`` are keys for starting a server's program; the lever may plan them for scratch servers.
+    ``chooses_server``: it may plan a different build of PostgreSQL. ``divides_caches``: it may partition the
+    processor's caches. ``is_named_only``: it is planned only if named, and last. ``without_files`` explains
+    what the absence of all its files means, where known.
+
+    ``tried`` are additional values of its settings for a search: strings are literal, numbers are multiples
+    of the planned value, or of the present value if none is planned. ``moves_with`` maps a setting that is
+    effective only together with another of the lever's settings to the latter: a search sets both or neither.
+    ``shows_late``: its effect shows only over checkpoint cycles or vacuums, not in blocks of seconds, so a
+    search keeps the planned value.
     """
 
     name: str
@@ -99,11 +100,11 @@ class Lever:
 
     @property
     def takes_turns(self) -> bool:
-        """Whether servers that take turns can each have their own value, so that turns measure it.
+        """Whether servers that take turns can each have their own value, so that turns measure its effect.
 
-        A pool of huge pages has room for the pages of several. Of every other file that does not count at
-        once, or takes the kernel long to change, one server would measure what another has left. How CPUs
-        idle is the same for all servers of a measurement, which says in which state its figures hold.
+        A pool of huge pages can hold the pages of several servers. Other kernel files must take effect
+        immediately and switch quickly, or one server would measure the residue of another's value. CPU idle
+        states are the same for all servers of a measurement, which states them with its figures.
         """
         is_of_server = not self.files
         is_pool = all(kind_of(path) == HUGE_PAGES for path in self.files)
@@ -113,18 +114,18 @@ class Lever:
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """The files of which one at least has to be there, for the lever to say anything."""
+        """The files of which at least one must exist for the lever to apply."""
         return self.files or self.reads
 
 
 class State(StrEnum):
     """Whether a lever is in use on the server as found."""
 
-    ABSENT = "absent"  # this server has no such thing
+    ABSENT = "absent"  # not available on this server
     OFF = "off"  # everything at the default
     PARTIAL = "partial"
     ON = "on"
-    UNKNOWN = "unknown"  # a fact is missing without which nobody can tell
+    UNKNOWN = "unknown"  # a required fact is missing
 
 
 @dataclass(frozen=True)

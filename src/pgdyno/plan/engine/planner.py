@@ -1,7 +1,8 @@
-"""Run the levers in order and check the result: the only maker of plans.
+"""Run the levers in order and check the result. All plans are made here.
 
-Each lever sees what the ones before it planned. Every value is checked against the live ``pg_settings``;
-a value the server would not take is a fault in the lever and stops everything, it is never clamped.
+Each lever sees the values planned by earlier levers. Every value is checked against the live
+``pg_settings``. A value that the server would reject is a bug in the lever: planning fails, and the value is
+never clamped.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from pgdyno.plan.levers._contract import Goal, Lever, LeverModule, PlanContext, 
 from pgdyno.postgres.server import Server
 from pgdyno.postgres.statements import CommitGrouping, WorkloadStatements
 
-_BY_NAME = "possible here, and planned only if it is named: --lever {}"
+_BY_NAME = "possible here, but planned only on request: --lever {}"
 
 
 @dataclass(frozen=True)
 class PlanRequest:
     """A request for a plan.
 
-    ``statements``, ``commits`` and ``sessions`` are of a scratch server; None: it is another. ``named`` are
-    levers that are planned alone, whatever their layers; empty: all of ``layers``. ``with_unmeasured``: what
-    servers that take turns cannot differ in is planned as well, because trials measure it, or the user wants
-    it all the same.
+    ``statements``, ``commits`` and ``sessions`` describe a scratch server; None: not a scratch server.
+    ``named`` restricts the plan to these levers, regardless of their layers; empty: all levers of ``layers``.
+    ``with_unmeasured``: also plan changes in which interleaved servers cannot differ, because trials measure
+    them or the user wants them anyway.
     """
 
     figures: Figures = field(default_factory=Figures)
@@ -70,8 +71,8 @@ def make_plan(
 ) -> Plan:
     """Return the ordered changes for one server, with memory proof, findings and skipped levers.
 
-    Raises: MemoryProofError if the outcome would not fit into memory; UsageError if the stated figures
-    contradict the host; SettingError or DurabilityError only for a fault in a lever.
+    Raises: MemoryProofError if the planned server would not fit into memory; UsageError if the stated
+    figures contradict the host; SettingError or DurabilityError only for a bug in a lever.
     """
     ctx = context_of(host, server, request)
     planned = run_levers(load() if levers is None else levers, ctx, request)
@@ -106,7 +107,7 @@ def context_of(host: Host | None, server: Server, request: PlanRequest) -> PlanC
 
 @dataclass(frozen=True)
 class PlannedLines:
-    """The lines of levers, the levers that planned nothing, and the settings with all lines."""
+    """The planned lines, the levers that planned nothing, and the settings with ``lines`` applied."""
 
     lines: tuple[PlanLine, ...]
     unmeasured: tuple[PlanLine, ...]
@@ -115,9 +116,9 @@ class PlannedLines:
 
 
 def run_levers(levers: Mapping[str, LeverModule], ctx: PlanContext, request: PlanRequest) -> PlannedLines:
-    """Ask the requested levers in order.
+    """Run the requested levers in order.
 
-    Raises: SettingError for a fault in a lever.
+    Raises: SettingError for a bug in a lever.
     """
     lines: list[PlanLine] = []
     unmeasured: list[PlanLine] = []
@@ -163,9 +164,9 @@ def _files(lines: Sequence[PlanLine]) -> dict[str, str]:
 def plan_one(
     module: LeverModule, ctx: PlanContext, already: Collection[str] = ()
 ) -> tuple[PlanLine, ...] | Skipped:
-    """Ask one lever for its lines and check them; skip it where it cannot or must not run.
+    """Run one lever and check its lines; skip it where it cannot or must not run.
 
-    Raises: SettingError if the lever proposes what this server would not accept.
+    Raises: SettingError if the lever proposes a value that this server would not accept.
     """
     lever = module.LEVER
     obstacle = _obstacle(lever, ctx, already)
@@ -181,7 +182,7 @@ def plan_one(
         raise SettingError(
             f'lever "{lever.name}" planned a value that this server would not accept: {error.message}',
             detail=error.detail,
-            hint="this is a fault in pgdyno; plan without this lever and report it",
+            hint="this is a bug in pgdyno; plan without this lever and report it",
         ) from error
     return tuple(replace(line, touches_wakeups=lever.touches_wakeups) for line in outcome)
 
@@ -205,17 +206,17 @@ def _check(line: PlanLine, lever: Lever, ctx: PlanContext) -> None:
     key = line.change.key
     if line.change.kind == SERVER:
         if not lever.chooses_server or line.change.value not in {build.name for build in ctx.builds or ()}:
-            raise SettingError(f'"{line.change.value}" is not a build that this lever may choose')
+            raise SettingError(f'"{line.change.value}" is not a build this lever may choose')
         return
     if line.change.kind == PROCESS:
         if key not in lever.process or not ctx.is_scratch:
-            raise SettingError(f'"{key}" is not a property of a process that this lever may plan here')
+            raise SettingError(f'"{key}" is not a process property this lever may plan here')
         return
     if line.change.kind in HOST_KINDS:
         _check_of_machine(line, lever, ctx)
         return
     if key in LOCKED_SETTINGS or key not in lever.settings:
-        raise SettingError(f'"{key}" is not a setting this lever may touch')
+        raise SettingError(f'"{key}" is not a setting this lever may change')
     if not ctx.settings.has(key):
         raise SettingError(f'unrecognized configuration parameter "{key}"')
     guc = ctx.settings.guc(key)
@@ -230,4 +231,4 @@ def _check_of_machine(line: PlanLine, lever: Lever, ctx: PlanContext) -> None:
         if not lever.divides_caches:
             raise SettingError(f'"{key}" divides the caches, which this lever may not do')
     elif not any(matches(key, pattern) for pattern in lever.files) or ctx.value(key) is None:
-        raise SettingError(f'"{key}" is not a file that this lever may touch')
+        raise SettingError(f'"{key}" is not a file this lever may change')

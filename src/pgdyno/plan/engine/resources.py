@@ -1,7 +1,7 @@
-"""Resources for the application layer's rules, each a fact: read from the host, or stated.
+"""Resources for the application layer's rules, each a fact: read from the host, or stated by the user.
 
-A host's figures belong to a server only when it is proven to run there; otherwise they are unknown until
-the user states them. A stated figure beats a read one, but may not exceed a proven limit.
+A host's figures apply to a server only if it is proven to run there; otherwise they are unknown unless
+the user states them. A stated figure overrides one read, but must not exceed a proven limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class StorageKind(StrEnum):
 
 @dataclass(frozen=True)
 class Figures:
-    """Facts stated by the user instead of, or in addition to, readable ones. None = not stated."""
+    """Facts stated by the user, which replace or complete those read. None: not stated."""
 
     memory_bytes: int | None = None
     cpu_count: float | None = None
@@ -46,7 +46,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class HugePages:
-    """Explicit huge pages that a restarted server could have: the free ones and those it holds now."""
+    """Explicit huge pages available to a restarted server: the free ones and those it holds now."""
 
     page_bytes: int
     usable: int
@@ -63,22 +63,22 @@ class Resources:
     free_disk_bytes: Fact[int]
     huge_pages: Fact[HugePages]
     page_bytes: Fact[int]
-    disks: Fact[tuple[BlockDevice, ...]]  # the data directory's, then the WAL's if it is another
+    disks: Fact[tuple[BlockDevice, ...]]  # the data directory's, then the WAL's if different
 
 
 def proven_host(host: Host | None, server: Server) -> Host | None:
-    """Return the host if the server is proven to run on it."""
+    """Return the host if the server is proven to run on it; else None."""
     return host if host is not None and server.is_colocated.or_else(default=False) else None
 
 
 def resources_of(host: Host | None, server: Server, figures: Figures) -> Resources:
     """Combine the facts read with those stated.
 
-    Raises: UsageError if more is stated than the proven host has.
+    Raises: UsageError if a stated figure exceeds what the proven host has.
     """
     here = proven_host(host, server)
     read = _read(here, server) if here is not None else _hidden(host, server)
-    _refuse_more_than_there_is("--ram", figures.memory_bytes, read.memory_bytes)
+    _check_within_limit("--ram", figures.memory_bytes, read.memory_bytes)
     return Resources(
         memory_bytes=_stated(figures.memory_bytes, "--ram", read.memory_bytes),
         cpu_count=_stated(figures.cpu_count, "--cpus", read.cpu_count),
@@ -92,7 +92,7 @@ def resources_of(host: Host | None, server: Server, figures: Figures) -> Resourc
 
 
 def with_pool_changed(resources: Resources, pages: int) -> Resources:
-    """Return the resources after adding N huge pages of the size that the server requests."""
+    """Return the resources after adding ``pages`` huge pages of the size that the server requests."""
     pool = resources.huge_pages.or_none()
     if pool is None or pages == 0:
         return resources
@@ -104,7 +104,7 @@ def _stated(figure: T | None, option: str, otherwise: Fact[T]) -> Fact[T]:
     return otherwise if figure is None else Fact(figure, option)
 
 
-def _refuse_more_than_there_is(option: str, figure: int | None, limit: Fact[int]) -> None:
+def _check_within_limit(option: str, figure: int | None, limit: Fact[int]) -> None:
     known = limit.or_none()
     if figure is not None and known is not None and figure > known:
         raise UsageError(
@@ -114,7 +114,7 @@ def _refuse_more_than_there_is(option: str, figure: int | None, limit: Fact[int]
 
 
 def _hidden(host: Host | None, server: Server) -> Resources:
-    """Return unknowns: nothing read from a host says anything about a server elsewhere."""
+    """Return unknowns: facts about a host do not apply to a server elsewhere."""
     why = "no host was inspected" if host is None else "the server is not proven to run on this host"
 
     def hidden(option: str) -> str:
@@ -157,7 +157,7 @@ def _memory_limit(host: Host) -> Fact[int]:
 
 
 def _free_disk(host: Host) -> Fact[int]:
-    """Return the smaller free space of the data's and the WAL's file systems: both grow."""
+    """Return the smaller free space of the data's and the WAL's file systems, because both grow."""
     mounts = host.mounts.or_else(())
     free = [mount.available_bytes for mount in mounts]
     if not free or not all(fact.is_known for fact in free):
@@ -169,7 +169,7 @@ def _free_disk(host: Host) -> Fact[int]:
 
 
 def _storage(host: Host, server: Server) -> Fact[StorageKind]:
-    """Return the kind of storage. Virtual disks report "rotational" whatever lies below."""
+    """Return the kind of storage. Virtual disks report "rotational" regardless of the underlying storage."""
     device = _device_of(host, server.data_directory.or_none())
     if device is None:
         return unknown(
@@ -183,21 +183,21 @@ def _storage(host: Host, server: Server) -> Fact[StorageKind]:
         return Fact(StorageKind.NVME if device.name.startswith("nvme") else StorageKind.SSD, source)
     if is_virtual(host):
         return unknown(
-            f"{device.name} reports itself as rotational, as virtual disks do whatever lies below; "
-            "state it with --storage",
+            f"{device.name} reports itself as rotational, as virtual disks do regardless of the underlying "
+            "storage; state it with --storage",
             source,
         )
     return Fact(StorageKind.HDD, source)
 
 
 def is_virtual(host: Host) -> bool:
-    """Whether the machine is a virtual one. A container alone has the disks of its real machine."""
+    """Whether the machine is virtual. A container on a physical machine is not: it has the real disks."""
     name = host.cpu.virtualisation.or_else("none")
     return name != "none" and (not name.startswith("container:") or " on " in name)
 
 
 def _disks(host: Host, server: Server) -> Fact[tuple[BlockDevice, ...]]:
-    """Return the data directory's disk, then the WAL's if it is another."""
+    """Return the data directory's disk, then the WAL's if different."""
     first = _device_of(host, server.data_directory.or_none())
     if first is None:
         return unknown("the data directory's block device was not found", "block devices")
@@ -221,7 +221,7 @@ def _contains(mount: Mount, path: str) -> bool:
 
 
 def _huge_pages(host: Host, server: Server) -> Fact[HugePages]:
-    """Return the pool of the size that the server asks for: huge_page_size, or else the kernel's default."""
+    """Return the pool of the size that the server uses: huge_page_size, or else the kernel's default."""
     pools, default = host.memory.huge_pages, host.memory.huge_page_bytes
     wanted_bytes = _setting_bytes(server, "huge_page_size")
     page_bytes = wanted_bytes or default.or_none()
@@ -252,7 +252,7 @@ def holds_huge_pages(server: Server) -> bool:
 
 
 def _huge_pages_held(server: Server, page_bytes: int) -> int:
-    """Return the huge pages the running server holds, which its restart gives back."""
+    """Return the number of huge pages that the running server holds; a restart releases them."""
     pages = server.settings.get("shared_memory_size_in_huge_pages")  # since 15
     if not holds_huge_pages(server):
         return 0

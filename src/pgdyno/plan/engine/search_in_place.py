@@ -1,4 +1,4 @@
-"""The part of a search space that a running server can be given, and how each value is set there. Pure."""
+"""The part of a search space that applies to a running server, and how each value is set there. Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pgdyno.postgres.guc import Guc
 from pgdyno.postgres.server import Server
 
 _BY_RELOAD = frozenset({"sighup", "superuser", "user"})
-"""Values of ``pg_settings.context`` whose settings a reload brings into force, in every session."""
+"""Values of ``pg_settings.context`` of settings that a reload applies in every session."""
 _STRONGER = frozenset({"command line", "environment variable", "client", "session"}) | frozenset(
     {"database", "user", "database user", "global"}  # ALTER DATABASE, ALTER ROLE
 )
-"""Values of ``pg_settings.source`` whose settings belong to others: ALTER SYSTEM would change nothing."""
+"""Values of ``pg_settings.source`` that take precedence over ALTER SYSTEM, which would have no effect."""
 
 
 @dataclass(frozen=True)
 class SpaceInPlace:
-    """A space, the keys that take a restart, and those that no whole server is given.
+    """A space, the keys left out because they need a restart, and those that only applications should set.
 
-    ``of_others`` says of keys that others have set, in a place that ALTER SYSTEM does not reach, where.
+    ``of_others`` maps keys set with precedence over ALTER SYSTEM to where they are set.
     """
 
     space: Space
@@ -35,12 +35,12 @@ class SpaceInPlace:
 
 
 def space_in_place(space: Space, server: Server, *, may_restart: bool) -> SpaceInPlace:
-    """Return the settings of a space that a reload brings into force.
+    """Return the settings of a space that a reload applies.
 
-    With ``may_restart`` the planned values that take a restart are there as well: as one dimension, so that
-    they are brought into force together. What others have set where ALTER SYSTEM does not reach is left out.
+    With ``may_restart``, the planned values that need a restart are included as one dimension, so that they
+    are applied together. Settings set with precedence over ALTER SYSTEM are left out.
     """
-    of_others = {key: said for key in _keys(space) if (said := _of_others(server.settings.get(key)))}
+    of_others = {key: place for key in _keys(space) if (place := _of_others(server.settings.get(key)))}
     ours = {key: guc for key, guc in server.settings.items() if key not in of_others}
     found = _within(space, replace(server, settings=ours), may_restart=may_restart)
     return replace(
@@ -56,12 +56,12 @@ def _keys(space: Space) -> list[str]:
 
 
 def _of_others(guc: Guc | None) -> str:
-    """Say who has set a setting in a place that ALTER SYSTEM does not reach; nothing if nobody did."""
+    """Return where a setting is set with precedence over ALTER SYSTEM; empty if it is not."""
     return (owner_of(guc) or "") if guc is not None and guc.source in _STRONGER else ""
 
 
 def _within(space: Space, server: Server, *, may_restart: bool) -> SpaceInPlace:
-    """Return the part of a space that the server's settings have."""
+    """Return the part of a space that the server has settings for."""
     allowed = [one for one in space.dimensions if one.key in server.settings]
     by_reload = [one for one in allowed if _is_by_reload(server.settings[one.key])]
     restarting = [one for one in allowed if server.settings[one.key].needs_restart and one.planned]
@@ -84,7 +84,7 @@ def _within(space: Space, server: Server, *, may_restart: bool) -> SpaceInPlace:
 def lines_in_place(
     space: Space, plan: Plan, server: Server, levers: Mapping[str, LeverModule]
 ) -> tuple[PlanLine, ...]:
-    """Return a line for every setting of a space, by which a running server is given any of its values."""
+    """Return a line for every setting of a space; it describes how to set any of its values."""
     planned = {line.change.key: line for line in plan.lines if line.change.kind == SETTING}
     names = lever_by_key(plan, levers)
     brought = [key for one in space.dimensions for key in (one.key, *one.brings)]
@@ -107,7 +107,7 @@ def _reloadable(settings: Mapping[str, str], server: Server) -> dict[str, str]:
 
 
 def _together(restarting: Sequence[Dimension], server: Server) -> list[Dimension]:
-    """Return the planned values that take a restart as one dimension, which brings the others along."""
+    """Return one dimension for all planned values that need a restart; empty if there is no such value."""
     if not restarting:
         return []
     first, *others = restarting
@@ -123,7 +123,7 @@ def _line(guc: Guc, lever: str, levers: Mapping[str, LeverModule]) -> PlanLine:
     return PlanLine(
         change=Change(lever, SETTING, guc.name, found, found, effect),
         layer=levers[lever].LEVER.layer,
-        reason="a search tries other values of it",
+        reason="a search tries other values",
         evidence="measured",
         risk=Risk.RESTART if guc.needs_restart else levers[lever].LEVER.risk,
         undo="pgdyno revert",

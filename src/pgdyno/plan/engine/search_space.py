@@ -1,4 +1,4 @@
-"""The space of a search, from a plan: its changes, and other values that levers try. Pure."""
+"""The search space of a plan: its changes, and additional values from levers. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def space_of(
 ) -> Space:
     """Return the space around a plan of these layers; ``worth`` is the bound of each lever's gain.
 
-    Settings that decide about durability are not in it, and nothing that this server does not have.
+    Durability settings and settings that this server does not have are excluded.
     """
     late = {name for name, one in levers.items() if one.LEVER.shows_late}
     planned = {line.change.key: line for line in plan.lines}
@@ -65,7 +65,7 @@ def _settings(
 
 
 def _leading(lever: Lever, planned: Mapping[str, PlanLine]) -> list[str]:
-    """Return the settings that vary by themselves: not those that move with another one that is planned."""
+    """Return the settings that vary independently, without those that move with another planned one."""
     return [name for name in lever.settings if lever.moves_with.get(name) not in planned]
 
 
@@ -74,7 +74,7 @@ def _led(lever: Lever, leader: str) -> list[str]:
 
 
 def _values(guc: Guc, planned: str | None, tried: Sequence[str | float]) -> list[str]:
-    """Return the planned value and those tried that the server accepts, each once, without the one found."""
+    """Return the distinct planned and tried values that the server accepts, without the present one."""
     wanted = [] if planned is None else [planned]
     wanted += [one if isinstance(one, str) else _scaled(guc, planned, one) for one in tried]
     known, values = {guc.check(guc.setting)}, list[str]()
@@ -82,7 +82,7 @@ def _values(guc: Guc, planned: str | None, tried: Sequence[str | float]) -> list
         try:
             meant = guc.check(value)
         except SettingError:
-            continue  # another version's, or out of this server's bounds
+            continue  # for another version, or out of this server's range
         if meant not in known:
             known.add(meant)
             values.append(value)
@@ -99,7 +99,7 @@ def _order(guc: Guc, value: str) -> float:
 
 
 def _others(lines: Iterable[PlanLine]) -> Iterator[Dimension]:
-    """Yield planned changes besides settings: each is taken, or left as found."""
+    """Yield planned changes other than settings: each is either applied or left as found."""
     for line in lines:
         change = line.change
         if change.kind in _MEASURED or change.kind == SERVER:

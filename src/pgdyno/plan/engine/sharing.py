@@ -1,12 +1,12 @@
 """Decide which host-wide settings may differ between interleaved arms.
 
-A pool of huge pages can hold the pages of several servers. What counts at once and leaves nothing behind
-can be written at every turn: its lever says so. Of everything else one arm would measure what another has
-left: plans leave it out (``Lever.takes_turns``), and whole trials have to alternate to measure it.
+A pool of huge pages can hold the pages of several servers. Values that take effect immediately and leave no
+residue can be written at every turn (``Lever.is_instant``). With all other values, one arm would measure the
+residue of another: plans leave them out (``Lever.takes_turns``); measuring them takes alternating trials.
 
-Shared_buffers are reduced so that interleaved servers fit into memory together. The pools of huge pages
-become smaller with them. None of it happens unless the data fits twice into what is left of shared_buffers:
-otherwise their size would be what is measured.
+Shared_buffers are reduced so that interleaved servers fit into memory together. Their pools of huge pages
+shrink accordingly. Shared_buffers are never reduced to less than twice the size of the data: otherwise the
+measurement would show the effect of their size.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from pgdyno.plan.engine.metadata import Lever
 from pgdyno.plan.levers import load
 
 MEMORY_SHARE = 0.7
-"""Of the available memory for all servers' shared memory: the rest holds data and backends."""
-_ESTIMATED_WELL = 0.95  # sizes are estimates here; before measuring the servers' own programs are asked
+"""Share of the available memory for all servers' shared memory; the rest is for data and backends."""
+_ESTIMATE_MARGIN = 0.95  # sizes are estimates here; before measuring, the servers' programs report exact ones
 _STEP_BYTES = 64 << 20
 _BUFFERS = "shared_buffers"
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory of servers side by side. ``size_of`` estimates one's shared memory in bytes.
+    """The memory of interleaved servers.
 
-    ``buffers_of`` is what it has of shared_buffers, in bytes.
+    ``size_of`` estimates a variant's shared memory in bytes; ``buffers_of`` returns its shared_buffers in
+    bytes.
     """
 
     available_bytes: int
@@ -41,43 +42,43 @@ class Memory:
     buffers_of: Callable[[Variant], int]
 
     def holds(self, variants: Sequence[Variant]) -> bool:
-        """Whether all these servers fit at once, with their pools of huge pages."""
+        """Whether all these servers fit into memory at once, with their pools of huge pages."""
         needed = sum(max(self.size_of(one), _pools_bytes(one)) for one in variants)
-        return needed <= _ESTIMATED_WELL * MEMORY_SHARE * self.available_bytes
+        return needed <= _ESTIMATE_MARGIN * MEMORY_SHARE * self.available_bytes
 
 
 def not_shareable(variants: Sequence[Variant]) -> tuple[str, ...]:
-    """Return the kernel files whose values cannot differ between these variants in a duet."""
+    """Return the kernel files that must have the same value for all of these variants in a duet."""
     paths = dict.fromkeys(path for variant in variants for path in variant.files)
     return tuple(path for path in paths if len(variants) > 1 and not _is_shareable(path, variants))
 
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Variants that can take turns. ``as_found`` are the kernel's files that none of them sets any more."""
+    """Variants that can take turns. ``as_found`` are the kernel files removed from all of them."""
 
     variants: tuple[Variant, ...]
     as_found: tuple[str, ...]
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """A sentence on the values that were left as found; none if there are no such values."""
+        """A sentence on the values left as found; empty without such values."""
         return note_on_unmeasured(self.as_found)
 
 
 def note_on_unmeasured(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return a sentence on kernel files that were left as found; none if there are none."""
+    """Return a sentence on kernel files left as found; empty without ``paths``."""
     names = ", ".join(map(display_name, paths))
     why = "not measured, and left as found, because the machine has one value for all servers"
     return (f"{why}: {names}",) if names else ()
 
 
 def side_by_side(variants: Sequence[Variant]) -> SideBySide:
-    """Return the variants as they can take turns on one machine.
+    """Return the variants adapted for taking turns on one machine.
 
-    A server takes all of its share of a pool of huge pages, or none: ``on`` and ``off`` instead of ``try``,
-    which would take what another one left. What cannot be switched with the turns, or not fast enough, is
-    left as it is found for all of them.
+    A server uses its full share of a pool of huge pages, or none: ``on`` or ``off`` instead of ``try``, which
+    would use leftover pages of other servers. Values that cannot be switched per turn, or not fast enough,
+    are left as found for all variants.
     """
     exact = tuple(_with_exact_pages(variant, variants) for variant in variants)
     as_found = tuple(dict.fromkeys([*not_shareable(exact), *_slow_to_switch(exact)]))
@@ -90,7 +91,7 @@ def _without(paths: Collection[str], variant: Variant) -> Variant:
 
 
 def _slow_to_switch(variants: Sequence[Variant]) -> Iterator[str]:
-    """Yield the files that differ and take the kernel a good part of a turn to change."""
+    """Yield the files with different values that the kernel needs a considerable part of a turn to apply."""
     slow = [lever for lever in _instant_levers() if not lever.takes_turns]
     for path in dict.fromkeys(path for variant in variants for path in variant.files):
         differs = len({variant.files.get(path) for variant in variants}) > 1
@@ -111,7 +112,7 @@ def _is_pool(path: str) -> bool:
 
 def _is_shareable(path: str, variants: Sequence[Variant]) -> bool:
     if all(variant.settings == variants[0].settings for variant in variants):
-        return True  # what differs is the build: each server takes as much of a pool as the others
+        return True  # only the build differs: all servers take the same share of a pool
     if _is_pool(path):
         return all(_takes_its_own(path, variant) for variant in variants)
     if len({variant.files.get(path) for variant in variants}) == 1:
@@ -125,15 +126,15 @@ def _instant_levers() -> list[Lever]:
 
 
 def _takes_its_own(path: str, variant: Variant) -> bool:
-    """Whether a server takes exactly its variant's part of a pool, or nothing."""
+    """Whether a server takes exactly its variant's share of a pool, or nothing."""
     wants_pages = path in variant.files and variant.gucs.get("huge_pages") == "on"
     return wants_pages or variant.gucs.get("huge_pages") == "off"
 
 
 def with_smaller_buffers(variants: Sequence[Variant], plan: Variant, memory: Memory) -> tuple[Variant, ...]:
-    """Return the variants with as much of shared_buffers as fits; with all of it where that is too little.
+    """Return the variants with the largest shared_buffers that fit; unchanged if that would be too little.
 
-    ``plan`` is the one of them that the pools of huge pages were planned for. Each has a pool for itself.
+    ``plan`` is the variant that the pools of huge pages were planned for. Each variant has its own pool.
     """
     largest_bytes, planned_bytes = max(map(memory.buffers_of, variants)), memory.buffers_of(plan)
     smaller = range(_down(largest_bytes), 2 * memory.data_bytes, -_STEP_BYTES)
@@ -146,9 +147,9 @@ def with_smaller_buffers(variants: Sequence[Variant], plan: Variant, memory: Mem
 
 
 def with_pools_for(variant: Variant, size_bytes: int) -> Variant:
-    """Return a variant whose pools of huge pages, if it has any, hold just its shared memory of this size."""
+    """Return a variant with its pools of huge pages, if any, sized to hold exactly this shared memory."""
     pools = {path: str(-(-size_bytes // _page_bytes(path))) for path in variant.files if _is_pool(path)}
-    if not size_bytes:  # of a server that does not tell
+    if not size_bytes:  # the server does not report it
         return variant
     return replace(variant, settings={**variant.settings, **pools})
 
@@ -158,10 +159,10 @@ def _down(size_bytes: int) -> int:
 
 
 def _with_buffers(variant: Variant, buffers_bytes: int, planned_bytes: int, memory: Memory) -> Variant:
-    """Return a variant with at most so much of shared_buffers, and pools for that.
+    """Return a variant with shared_buffers of at most ``buffers_bytes``, and matching pools.
 
-    ``planned_bytes`` are what the pools were planned for: they lose what a server has less than that, and
-    hold all of its shared memory in any case. A server that has to take huge pages does not start on too few.
+    The pools were planned for shared_buffers of ``planned_bytes``: they shrink by the difference, but always
+    hold all of the server's shared memory. With huge_pages = on, a server does not start with too few pages.
     """
     own_bytes = min(buffers_bytes, memory.buffers_of(variant))
     if own_bytes == planned_bytes == memory.buffers_of(variant):
@@ -183,5 +184,5 @@ def _pools_bytes(variant: Variant) -> int:
 
 
 def _page_bytes(path: str) -> int:
-    """Return the size of a pool's pages; its directory is named after it: ``hugepages-2048kB``."""
+    """Return the size of a pool's pages, from the name of its directory: ``hugepages-2048kB``."""
     return int(path.split("/")[-2].removeprefix("hugepages-").removesuffix("kB")) << 10

@@ -1,6 +1,6 @@
 """Parameter groups, common to Amazon RDS and Aurora.
 
-Numbers are in PostgreSQL's own units, Booleans are 0 and 1, and one request takes 20 parameters. Sources:
+Numbers are in PostgreSQL's base units, Booleans are 0 and 1, and a request has up to 20 parameters. Sources:
 Amazon RDS User Guide, "Working with parameters on your RDS for PostgreSQL DB instance"; Amazon RDS API
 Reference, "ModifyDBParameterGroup".
 """
@@ -16,7 +16,7 @@ PER_REQUEST = 20
 
 
 def apply_method(parameter: Parameter) -> str:
-    """Return when a change takes effect; changes that need a restart are never immediate."""
+    """Return the ApplyMethod of a change; changes that need a restart are never immediate."""
     return "pending-reboot" if parameter.needs_restart else "immediate"
 
 
@@ -26,9 +26,9 @@ def parameter_groups(kind: str, target: str, reboot: str) -> Provider:
     return Provider(
         target=target,
         head=(
-            "Run: bash FILE PARAMETER_GROUP, with a group of your own: the default groups cannot be changed.",
+            "Run: bash FILE PARAMETER_GROUP, with a custom group: the default groups cannot be changed.",
             f"Changes that need a restart wait for: {reboot}",
-            "Undo: run it with the former values named below, or give the former group back.",
+            "Undo: run it with the former values named below, or assign the former group again.",
         ),
         arguments="group=${1:?name the parameter group}",
         word=_word,
@@ -43,7 +43,7 @@ def parameter_groups(kind: str, target: str, reboot: str) -> Provider:
 
 
 def _word(parameter: Parameter) -> str:
-    """Return the parameter as JSON, which has no trouble with commas in a value."""
+    """Return the parameter as JSON, in which a value may contain commas."""
     return json.dumps(
         {
             "ParameterName": parameter.name,

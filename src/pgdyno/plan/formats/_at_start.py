@@ -1,7 +1,7 @@
 """Files that set kernel values at boot: the texts of ``apply --persist``. Pure.
 
-Each place has one file. It holds a block for each value, of comments and one line that a program reads; what
-an earlier apply has put there stays until another value takes its place.
+Each place has one file, with a block per value: comments, and one line that a program reads. Blocks of an
+earlier apply remain until a new value for the same target replaces them.
 
 Sources: sysctl.d(5), udev(7), tmpfiles.d(5); Linux, Documentation/admin-guide/mm/hugetlbpage.rst.
 """
@@ -20,7 +20,7 @@ from pgdyno.plan.formats._places import TMPFILES_PATH, Place, place_of, tmpfiles
 
 @dataclass(frozen=True)
 class StartFile:
-    """A file of pgdyno's in one place. ``line`` writes a change; ``sign`` stands before the value in it."""
+    """pgdyno's file in one place. ``line`` renders a change; ``sign`` precedes the value in that line."""
 
     place: Place
     path: str
@@ -28,7 +28,7 @@ class StartFile:
     sign: str
 
     def text(self, changes: Iterable[Change], present: str | None) -> str:
-        """Return the file's text with these changes added; ``present`` None: there is no file yet."""
+        """Return the file's text with these changes added; ``present`` None: the file does not exist yet."""
         blocks = {self._target(block): block for block in (present or "").rstrip("\n").split("\n\n")[1:]}
         for change in changes:
             block = f"{comments(_remarks(change))}\n{self.line(change)}"
@@ -36,7 +36,7 @@ class StartFile:
         return joined(comments(_HEAD), *blocks.values())
 
     def _target(self, block: str) -> str:
-        """Return the target of a block: its last line without the value."""
+        """Return the target of a block: its last line up to ``sign``."""
         return block.rpartition("\n")[2].partition(self.sign)[0]
 
 
@@ -45,20 +45,20 @@ START_FILES = (
     StartFile(Place.UDEV, udev.PATH, udev.rule, '}="'),
     StartFile(Place.TMPFILES, TMPFILES_PATH, tmpfiles_line, " - - - - "),
 )
-"""In the order in which they are written."""
+"""In the order of writing."""
 
 _HEAD = (
-    "Written by pgdyno apply --persist: set whenever this machine starts.",
-    "To be rid of it: pgdyno revert, which takes it away with all that was applied together with it.",
-    "pgdyno status says when that was, and by whom.",
+    "Written by pgdyno apply --persist: sets these values whenever this machine starts.",
+    "To remove it: pgdyno revert, which undoes everything that was applied together with it.",
+    "pgdyno status shows when it was applied, and by whom.",
 )
 
 
 def changes_in(place: Place, changes: Sequence[Change], huge_page_kb: int | None) -> tuple[Change, ...]:
-    """Return the changes whose values belong in a place, as they are written there.
+    """Return the changes that belong in a place, in the form written there.
 
-    ``huge_page_kb`` is the default size of huge pages: their pool is a sysctl too, and sysctls are set
-    earlier, when memory is not scattered yet.
+    ``huge_page_kb`` is the default size of huge pages. The pool of this size is set by sysctl, which runs
+    earlier during boot, when memory is less fragmented.
     """
     moved = (_as_sysctl(change, huge_page_kb) for change in changes)
     return tuple(change for change in moved if place_of(change.key) is place)

@@ -1,8 +1,8 @@
 """The contract of every format in this package.
 
 A format file has ``FORMAT``, its metadata, and ``render(plan, server) -> str``, which is pure. The text
-ends with a newline and says of every setting what it was, why it changes, and how to undo it, as far as
-the format has a place for that. What it cannot hold it names, with where that belongs.
+ends with a newline. For every setting it gives the former value, the reason and the undo, where the format
+allows comments. Changes that the format cannot express are listed with the place where they belong.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pgdyno.postgres.server import Server
 
 @dataclass(frozen=True)
 class Format:
-    """A format's metadata; ``name`` is the value of ``--format``, and the name of the format's file."""
+    """A format's metadata; ``name`` is the value of ``--format`` and the name of the format's module."""
 
     name: str
     title: str
@@ -29,7 +29,7 @@ class FormatModule(Protocol):
     FORMAT: Format
 
     def render(self, plan: Plan, server: Server) -> str:
-        """Write a plan down."""
+        """Return the plan in this format."""
         ...
 
 
@@ -39,7 +39,7 @@ def setting_lines(plan: Plan) -> tuple[PlanLine, ...]:
 
 
 def host_lines(plan: Plan) -> tuple[PlanLine, ...]:
-    """Return the lines that change the machine: files of the kernel."""
+    """Return the lines that change the machine through kernel files."""
     return tuple(line for line in plan.lines if line.change.kind in HOST_KINDS)
 
 
@@ -49,25 +49,25 @@ def restart_settings(plan: Plan) -> tuple[str, ...]:
 
 
 def summary(plan: Plan, server: Server) -> str:
-    """Return one sentence: how many changes, for which server, with which restart."""
+    """Return one sentence: the number of settings, the server's version, and those that need a restart."""
     restarts = restart_settings(plan)
-    price = f"{', '.join(restarts)} {'takes' if len(restarts) == 1 else 'take'} a restart"
+    restarting = f"{', '.join(restarts)} {'needs' if len(restarts) == 1 else 'need'} a restart"
     return (
         f"{counted(len(setting_lines(plan)), 'setting')} for PostgreSQL {server.version}; "
-        f"{price if restarts else 'none takes a restart'}"
+        f"{restarting if restarts else 'none needs a restart'}"
     )
 
 
 def counted(count: int, noun: str) -> str:
-    """Return an amount: ``1 setting``, ``3 settings``."""
+    """Return a count with its noun: ``1 setting``, ``3 settings``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def explanation(line: PlanLine, undo: str | None = None) -> tuple[str, ...]:
-    """Return the facts for a DBA about a value, one per line.
+    """Return the facts about a change that a DBA needs, one per line.
 
-    ``undo`` is how it is undone where this format's text was installed; the plan's own words speak of
-    what pgdyno itself applied.
+    ``undo`` is the undo for an installed file of this format; the default, the plan's undo, assumes that
+    pgdyno applied the change.
     """
     change = line.change
     return (

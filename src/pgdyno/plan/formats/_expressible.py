@@ -1,8 +1,8 @@
 """Checks of texts from servers and hosts before a format writes them.
 
-Each language is quoted in one place: YAML in ``_yaml``, HCL in ``terraform``, words of a shell in
-``_script``, lines of tmpfiles.d in ``_places``, all others in the format of their name. What a language
-cannot express is refused here.
+Each language has one place for its quoting: YAML ``_yaml``, HCL ``terraform``, shell words ``_script``,
+lines of tmpfiles.d ``_places``, all others the format named like them. This module refuses texts that a
+language cannot express.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ import re
 from pgdyno.base.errors import FormatError
 
 _SHOWN = 60  # characters of a refused text; arbitrary
-_LONGEST = 4095  # bytes: a page less one is all that the kernel takes at once, or systemd writes
+_LONGEST = 4095  # bytes: a page minus one, the most the kernel accepts in one write, or systemd writes
 _PATH = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9_.:!@+,~-]*)+")
 _SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)*")
 _YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
 def encodable(text: str, language: str) -> str:
-    """Return a text that can be written in UTF-8. Raises: FormatError if it cannot, or has a NUL in it."""
+    """Return ``text``. Raises: FormatError if it is not encodable in UTF-8, or contains a NUL."""
     for character in text:
         if character == "\0" or "\ud800" <= character <= "\udfff":
-            raise refusal(text, language, f'it has "{printable(character)}" in it')
+            raise refusal(text, language, f'it contains "{printable(character)}"')
     return text
 
 
 def held(text: str, language: str, refused: str) -> str:
-    """Return a text without characters that mean something there. Raises: FormatError if it has one."""
+    """Return ``text``. Raises: FormatError if it contains one of the ``refused`` special characters."""
     for character in text:
         if character in refused:
-            raise refusal(text, language, f'it has "{printable(character)}" in it')
+            raise refusal(text, language, f'it contains "{printable(character)}"')
     return text
 
 
 def plain(text: str, language: str, refused: str = "") -> str:
-    """Return a text that needs no quotes. ``refused`` are the characters that mean something there.
+    """Return ``text``, which needs no quotes. ``refused`` are the language's special characters.
 
-    Raises: FormatError if the text is empty, begins or ends with a blank, or has a character in it that is
-    refused or not printable, or is longer than the kernel takes.
+    Raises: FormatError if the text is empty, begins or ends with a blank, contains a character that is
+    refused or not printable, or is longer than the kernel accepts.
     """
     for character in text:
         if not character.isprintable():
-            raise refusal(text, language, f'it has "{printable(character)}" in it')
+            raise refusal(text, language, f'it contains "{printable(character)}"')
     held(text, language, refused)
     if len(text.encode()) > _LONGEST:
         raise refusal(text, language, f"it is longer than {_LONGEST} bytes")
@@ -54,24 +54,24 @@ def plain(text: str, language: str, refused: str = "") -> str:
 
 
 def kernel_path(path: str, language: str) -> str:
-    """Return the path of a kernel's file that no language takes for a pattern or a command.
+    """Return the path of a kernel file, which no language can mistake for a pattern or command.
 
-    Raises: FormatError for a path with other characters than the kernel's own names have.
+    Raises: FormatError for a path with characters that do not occur in the kernel's names.
     """
     if not _PATH.fullmatch(path):
-        raise refusal(path, language, "it is not a path of letters, digits and . _ : ! @ + , ~ -")
+        raise refusal(path, language, "a path may contain only letters, digits and . _ : ! @ + , ~ -")
     return path
 
 
 def setting_name(name: str, language: str) -> str:
-    """Return the name of a setting. Raises: FormatError if PostgreSQL would not read it without quotes."""
+    """Return the name of a setting. Raises: FormatError if PostgreSQL would not accept it unquoted."""
     if not _SETTING.fullmatch(name) or name.lower() in _YAML_WORDS:
         raise refusal(name, language, "it is not the name of a setting")
     return name
 
 
 def printable(text: str) -> str:
-    """Return a text with escapes in place of unprintable characters."""
+    """Return a text with unprintable characters escaped."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
         for character in text
@@ -79,6 +79,6 @@ def printable(text: str) -> str:
 
 
 def refusal(text: str, language: str, why: str) -> FormatError:
-    """Return the error that says which text a language cannot hold, and why."""
+    """Return the error for a text that a language cannot express."""
     shown = printable(text[:_SHOWN]) + ("…" if len(text) > _SHOWN else "")
     return FormatError(f'cannot write "{shown}" into {language}', detail=why)

@@ -1,4 +1,4 @@
-"""Fragments of manifests for operators of PostgreSQL on Kubernetes, to be merged into a resource."""
+"""Manifest fragments for PostgreSQL operators on Kubernetes, to be merged into a resource."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _KB_PER_MB = 1 << 10
 class Operator:
     """Differences between operators."""
 
-    target: str  # its data file
-    resource: str  # what kubectl calls its clusters
+    target: str  # name of its data file
+    resource: str  # kubectl's name for its clusters
     path: tuple[str, ...]  # keys down to the settings
-    resources: str  # where a pod's memory is asked for
-    restart: str  # what it does about settings that take one
+    resources: str  # key of a pod's resource requests
+    restart: str  # how it handles settings that need a restart
 
 
 def fragment(plan: Plan, server: Server, operator: Operator) -> str:
@@ -37,7 +37,7 @@ def fragment(plan: Plan, server: Server, operator: Operator) -> str:
     head = [
         f"pgdyno: {summary(taken, server)}.",
         f"Apply: kubectl patch {operator.resource} CLUSTER --type merge --patch-file FILE",
-        "Better: copy it into the manifest that you keep, whose next apply otherwise undoes it.",
+        "Better: copy it into your manifest; otherwise the next apply of the manifest undoes it.",
         "Undo: the same with the former values, or with null for a setting that the manifest did not have.",
         operator.restart,
         *_huge_pages(plan, operator),
@@ -64,6 +64,6 @@ def _huge_pages(plan: Plan, operator: Operator) -> Iterator[str]:
         if line.change.kind == HUGE_PAGES and match is not None:
             page_mb = int(match[1]) // _KB_PER_MB
             size = "1Gi" if page_mb == _KB_PER_MB else f"{page_mb}Mi"
-            yield f"Huge pages: a pod gets them only by asking for them in {operator.resources}.limits:"
+            yield f"Huge pages: a pod gets them only if it requests them in {operator.resources}.limits:"
             yield f'hugepages-{size}: "{int(line.change.value) * page_mb}Mi"'
-            yield "beside memory, and from a node that has reserved as many."
+            yield "in addition to memory, and only from a node that has reserved as many."

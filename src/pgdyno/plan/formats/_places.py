@@ -1,4 +1,4 @@
-"""Places that make a host change survive a reboot: every kernel file has one.
+"""Places that make a host change survive a reboot: every kernel file has exactly one.
 
 Sources: sysctl.d(5), tmpfiles.d(5), udev(7); Linux, Documentation/admin-guide/sysctl/.
 """
@@ -20,7 +20,7 @@ from pgdyno.plan.formats._expressible import kernel_path, plain
 _DEVICE = re.compile(r"^/sys/(?:class/)?(block|net)/([^/]+)/(.+)$")
 _TMPFILES, _DASH = "tmpfiles.d", "\\x2d"
 TMPFILES_PATH = "/etc/tmpfiles.d/60-pgdyno.conf"
-_NOTHING = "The plan changes nothing of the machine; --layers all plans the machine too."
+_NOTHING = "The plan does not change the machine; --layers all includes the machine."
 
 
 class Place(Enum):
@@ -29,14 +29,14 @@ class Place(Enum):
     SYSCTL = "sysctl.d (--format sysctl)"
     UDEV = "a udev rule (--format udev)"
     TMPFILES = "tmpfiles.d"
-    INTERRUPTS = "a script at start, which finds the number that the interrupt then has"
-    CACHES = "a script that runs whenever the server has been started"
-    REGISTERS = "a script at start (wrmsr is in msr-tools)"
+    INTERRUPTS = "a script at boot that looks up the interrupt's current number"
+    CACHES = "a script that runs after every start of the server"
+    REGISTERS = "a script at boot (wrmsr is in msr-tools)"
 
 
 @dataclass(frozen=True)
 class DeviceFile:
-    """A file of one device, as udev names it: subsystem, device, attribute."""
+    """A file of one device in udev's terms: subsystem, device, attribute."""
 
     subsystem: str
     device: str
@@ -44,7 +44,7 @@ class DeviceFile:
 
 
 def place_of(path: str) -> Place:
-    """Return where a value of this file belongs."""
+    """Return the place for a value of this file."""
     if path.startswith(SYSCTL_ROOT):
         return Place.SYSCTL
     if _DEVICE.match(path):
@@ -57,21 +57,21 @@ def place_of(path: str) -> Place:
 
 
 def device_file(path: str) -> DeviceFile | None:
-    """Return the device that a file belongs to; None if it is not one of a disk's or an interface's."""
+    """Return the device file of a path; None if it does not belong to a disk or network interface."""
     match = _DEVICE.match(path)
     return None if match is None else DeviceFile(*match.groups())
 
 
 def lines_in(plan: Plan, *places: Place) -> tuple[PlanLine, ...]:
-    """Return the planned changes of the machine that belong in these places."""
+    """Return the planned host changes that belong in these places."""
     return tuple(line for line in host_lines(plan) if place_of(line.change.key) in places)
 
 
 def tmpfiles_line(change: Change) -> str:
-    """Return a line of tmpfiles.d: ``w`` writes into a file that exists.
+    """Return a line of tmpfiles.d: ``w`` writes to an existing file.
 
-    Percent signs start specifiers there, backslashes escapes; a dash stands for nothing. Raises: FormatError
-    for a path or value that such a line cannot hold.
+    There, percent signs start specifiers, backslashes start escapes, and a dash means no argument. Raises:
+    FormatError for a path or value that such a line cannot express.
     """
     value = plain(change.value, _TMPFILES).replace("\\", "\\\\").replace("%", "%%")
     return f"w {kernel_path(change.key, _TMPFILES)} - - - - {_DASH if value == '-' else value}"
@@ -80,25 +80,25 @@ def tmpfiles_line(change: Change) -> str:
 def former_value(change: Change) -> str:
     """Describe how to restore the original value without a reboot."""
     if change.current == "0" and change.key in COUPLED:
-        return f"write the former value of {display_name(COUPLED[change.key])}, which counted instead"
-    return f"write {change.current} into {change.key}"
+        return f"write the former value of {display_name(COUPLED[change.key])}, which was in effect instead"
+    return f"write {change.current} to {change.key}"
 
 
 def elsewhere(plan: Plan, here: Collection[PlanLine], *, settings: bool = True) -> tuple[str, ...]:
-    """Name the parts of the plan that this text cannot hold, with their places.
+    """Return remarks on the parts of the plan that a file does not contain, with their places.
 
-    ``here`` are the changes of the machine that it holds; ``settings`` False: it holds PostgreSQL's too.
+    ``here`` are the host changes that it contains; ``settings`` False: it contains PostgreSQL's settings too.
     """
-    strangers = [line for line in host_lines(plan) if line not in here]
-    remarks = [remark for line in strangers for remark in _belongs(line)]
+    missing = [line for line in host_lines(plan) if line not in here]
+    remarks = [remark for line in missing for remark in _belongs(line)]
     count = len(setting_lines(plan))
     if settings and count:
-        remarks.append(f"{counted(count, 'setting')} of PostgreSQL's own: --format conf or sql")
-    return ("Planned, and not in this file:", *remarks) if remarks else ()
+        remarks.append(f"{counted(count, 'PostgreSQL setting')}: --format conf or sql")
+    return ("Planned, but not in this file:", *remarks) if remarks else ()
 
 
 def head_of(plan: Plan, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return a head's remarks, with advice if no host change was planned."""
+    """Return the head's remarks, with a hint if no host change was planned."""
     return tuple(texts) if host_lines(plan) else (*texts, _NOTHING)
 
 

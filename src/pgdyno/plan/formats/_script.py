@@ -1,6 +1,6 @@
-"""Scripts that give a plan to a provider's command line: a list of parameters, then the command.
+"""Scripts that apply a plan with a provider's command-line tool: an array of parameters, then the command.
 
-Comments may stand between the words of a bash array, so that each parameter has its own.
+Bash allows comments between the words of an array, so each parameter has its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INDENT = "  "
 
 @dataclass(frozen=True)
 class Parameter:
-    """One setting as a provider takes it."""
+    """One setting in a provider's form."""
 
     name: str
     value: str
@@ -36,14 +36,14 @@ class Parameter:
 class Provider:
     """Differences between providers."""
 
-    target: str  # its data file
-    head: tuple[str, ...]  # how to run and to undo it
+    target: str  # name of its data file
+    head: tuple[str, ...]  # how to run and undo the script
     arguments: str  # lines that read the script's arguments
-    word: Callable[[Parameter], str]  # what stands in the list for a parameter
-    command: str  # lines that use the list, which is called parameters
-    on: str = "on"  # how it writes what is on,
-    off: str = "off"  # and what is off
-    more: str = ""  # words that end the list
+    word: Callable[[Parameter], str]  # array element for a parameter
+    command: str  # lines that use the array ``parameters``
+    on: str = "on"  # the provider's spelling of on
+    off: str = "off"  # the provider's spelling of off
+    more: str = ""  # last words of the array
 
 
 def script(plan: Plan, server: Server, provider: Provider) -> str:
@@ -63,29 +63,29 @@ def script(plan: Plan, server: Server, provider: Provider) -> str:
 
 
 def parameter(line: PlanLine, server: Server, provider: Provider) -> Parameter:
-    """Return a planned setting as a provider takes it: a bare number in the server's own unit."""
+    """Return a planned setting in a provider's form: a bare number in the server's base unit."""
     change = line.change
     value = as_taken(server, provider, change.key, change.value)
     return Parameter(change.key, value, change.effect is Effect.RESTART)
 
 
 def as_taken(server: Server, provider: Provider, name: str, value: str) -> str:
-    """Return a number in the server's own unit, and booleans in the provider's words."""
+    """Return a number in the server's base unit, or a Boolean in the provider's spelling."""
     bare = in_base_unit(server, name, value)
     return {"on": provider.on, "off": provider.off}[bare] if is_boolean(server, name) else bare
 
 
 def undo_of(line: PlanLine, server: Server, provider: Provider) -> str:
-    """Say which value was there before, as it is written here."""
+    """Return how to restore the former value, in the provider's form."""
     change = line.change
     if change.current is None:
         return "reset it to the provider's default"
     bare = as_taken(server, provider, change.key, change.current)
-    return f"back to {bare}" + (f", which is {change.current}" if bare != change.current else "")
+    return f"back to {bare}" + (f" ({change.current})" if bare != change.current else "")
 
 
 def quoted(word: str) -> str:
-    """Quote a word of a shell. Raises: FormatError if it cannot be written in UTF-8, or has a NUL in it."""
+    """Quote a shell word. Raises: FormatError if it is not encodable in UTF-8, or contains a NUL."""
     return shlex.quote(encodable(word, "a shell script"))
 
 

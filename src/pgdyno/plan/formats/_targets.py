@@ -1,8 +1,8 @@
 """Settings that can be changed on managed services, from data files with sources.
 
-``capabilities/<target>.toml`` says what a target is, why the machine below it is out of reach, and per
-setting whether it can be changed there and to what. A setting of which no source speaks is written down and
-marked as unverified; what cannot be changed is left out, and named with the reason.
+``capabilities/<target>.toml`` describes a target: its title, why its machine cannot be changed, and for each
+setting whether it can be changed and to which values. A setting without a source is written and marked as
+unverified. A setting that cannot be changed is left out and listed with the reason.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from pgdyno.postgres.server import Server
 class Statement:
     """A source's statement on some settings; ``largest`` and ``values`` are in the server's base unit.
 
-    ``settings`` are names, or beginnings of names with a star at the end; none: all that nobody names.
+    ``settings`` are names, or prefixes ending in ``*``; empty: all settings that no statement names.
     """
 
     can_change: bool
     source: str
     read: date
     settings: tuple[str, ...] = ()
-    why: str = ""  # not, or not to everything
-    values: tuple[str, ...] = ()  # empty: what the server itself accepts
+    why: str = ""  # reason for a restriction
+    values: tuple[str, ...] = ()  # allowed values; empty: all that the server accepts
     largest: int | None = None
 
     def speaks_of(self, name: str) -> bool:
@@ -48,21 +48,21 @@ class Statement:
 
 @dataclass(frozen=True)
 class Target:
-    """A place where servers run that others manage."""
+    """A managed service or tool that controls PostgreSQL's settings."""
 
     title: str
-    machine: str  # why changes of the machine are left out
+    machine: str  # why host changes are left out
     statements: tuple[Statement, ...]
-    others: Statement | None  # of settings that no statement names; None: nobody says
+    others: Statement | None  # on settings that no statement names; None: no source
 
     def statement_on(self, name: str) -> Statement | None:
-        """Return the statement on a setting; None if there is none."""
+        """Return the statement on a setting; None if no source covers it."""
         return next((one for one in self.statements if one.speaks_of(name)), self.others)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The part of a plan that a target accepts, the unconfirmed part of it, and remarks on the rest."""
+    """The part of a plan that a target accepts, its unverified settings, and remarks on the rest."""
 
     where: Target
     plan: Plan
@@ -70,11 +70,11 @@ class Selection:
     left_out: tuple[str, ...]
 
     def explain(self, line: PlanLine, undo: str) -> tuple[str, ...]:
-        """Return a line's explanation, and that nobody vouches for it where that is so."""
+        """Return a line's explanation, with a remark if it is unverified."""
         remarks = explanation(line, undo)
         if line.change.key not in self.unverified:
             return remarks
-        return (*remarks, f"not verified: no source says whether {self.where.title} lets it be changed")
+        return (*remarks, f"not verified: no source states whether {self.where.title} allows changing it")
 
 
 @cache
@@ -101,7 +101,7 @@ def _statement(table: dict[str, Any]) -> Statement:
 def select(plan: Plan, server: Server, where: Target) -> Selection:
     """Split a plan into possible and impossible changes for a target.
 
-    Raises: SettingError for a setting that the server does not know; FormatError for a name that is none.
+    Raises: SettingError for a setting that the server does not know; FormatError for an invalid name.
     """
     for line in setting_lines(plan):
         setting_name(line.change.key, where.title)
@@ -121,7 +121,7 @@ def select(plan: Plan, server: Server, where: Target) -> Selection:
 
 
 def _obstacle(change: Change, server: Server, where: Target) -> str | None:
-    """Return why a target does not take a value; None if it does, as far as is known."""
+    """Return why a target does not accept a value; None if it does or no source covers it."""
     statement = where.statement_on(change.key)
     if statement is None:
         return None
@@ -129,15 +129,15 @@ def _obstacle(change: Change, server: Server, where: Target) -> str | None:
         return statement.why
     value = in_base_unit(server, change.key, change.value)
     if statement.values and value not in statement.values:
-        return f"it takes {', '.join(statement.values)} there, and {change.value} is planned"
+        return f"allowed: {', '.join(statement.values)}; planned: {change.value}"
     if statement.largest is not None and Decimal(value) > statement.largest:
         most = _guc(server, change.key).display(str(statement.largest))
-        return f"it takes {most} at most there, and {change.value} is planned"
+        return f"maximum: {most}; planned: {change.value}"
     return None
 
 
 def in_base_unit(server: Server, name: str, value: str) -> str:
-    """Return a value as providers take it: numbers in the unit of pg_settings, without the unit.
+    """Return a value in the providers' form: numbers in the unit of pg_settings, without the unit.
 
     Raises: SettingError for a setting that the server does not know, or a value that it does not accept.
     """
@@ -145,7 +145,7 @@ def in_base_unit(server: Server, name: str, value: str) -> str:
 
 
 def is_boolean(server: Server, name: str) -> bool:
-    """Whether a setting is on or off, and nothing else."""
+    """Whether a setting is Boolean."""
     return _guc(server, name).vartype == "bool"
 
 

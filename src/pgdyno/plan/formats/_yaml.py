@@ -1,6 +1,6 @@
-"""YAML with a remark above every setting, and every value a string in double quotes.
+"""YAML with a comment above every setting, and every value a double-quoted string.
 
-Programs that read these files follow YAML 1.1, in which a bare ``on`` is true and ``15:00`` a number.
+The programs that read these files follow YAML 1.1: an unquoted ``on`` is true and ``15:00`` is a number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNBROKEN = 1 << 16  # columns: values are never folded
 
 @dataclass(frozen=True)
 class Entry:
-    """One setting with the remark above it."""
+    """One setting with the remarks above it."""
 
     name: str
     value: str
@@ -36,7 +36,7 @@ class Entry:
 
 
 def document(head: Iterable[str], content: object, tail: Iterable[str] = ()) -> str:
-    """Return a YAML document between remarks."""
+    """Return a YAML document with comments before and after it."""
     yaml = YAML()
     yaml.width = _UNBROKEN
     yaml.indent(mapping=_INDENT, sequence=2 * _INDENT, offset=_INDENT)
@@ -47,7 +47,7 @@ def document(head: Iterable[str], content: object, tail: Iterable[str] = ()) -> 
 
 
 def below(path: Sequence[str], entries: Iterable[Entry]) -> object:
-    """Return settings as a mapping that lies below the keys of ``path``."""
+    """Return settings as a mapping nested below the keys of ``path``."""
     content: object = _settings(entries, indent=_INDENT * len(path))
     for key in reversed(path):
         content = {key: content}
@@ -66,34 +66,34 @@ def _settings(entries: Iterable[Entry], *, indent: int) -> CommentedMap:
 
 
 def quoted(text: str) -> str:
-    """Return a YAML string that stays a string, whatever its text.
+    """Return a double-quoted YAML string.
 
-    Raises: FormatError for a text that cannot be written in UTF-8, or with a NUL in it.
+    Raises: FormatError for a text that is not encodable in UTF-8, or contains a NUL.
     """
     scalar: str = DoubleQuotedScalarString(encodable(text, _LANGUAGE))
     return scalar
 
 
 def verbatim(text: str) -> TaggedScalar:
-    """Return a text of several lines that Ansible does not take for a template.
+    """Return a multi-line text that Ansible does not treat as a template.
 
-    Raises: FormatError for a text that Ansible has no way to read.
+    Raises: FormatError for a text that Ansible cannot read as a string.
     """
-    # A block has no escapes, and Ansible's reader takes none that begins with a tab.
+    # A block scalar has no escapes, and Ansible's reader rejects one that begins with a tab.
     is_block = text[:1].strip() and all(line.isprintable() for line in text.split("\n"))
     return TaggedScalar(value=_readable(text), style="|" if is_block else '"', tag="!unsafe")
 
 
 def untemplated(text: str) -> TaggedScalar:
-    """Return a text of one line that Ansible does not take for a template.
+    """Return a single-line text that Ansible does not treat as a template.
 
-    Raises: FormatError for a text that Ansible has no way to read.
+    Raises: FormatError for a text that Ansible cannot read as a string.
     """
     return TaggedScalar(value=_readable(text), style='"', tag="!unsafe")
 
 
 def _readable(text: str) -> str:
-    """Return a text that Ansible reads as one below its tag: there, even a quoted ``on`` is a Boolean."""
+    """Return ``text`` if Ansible reads it as a string: with the tag, even a quoted ``on`` is a Boolean."""
     if _RESOLVER.resolve(ScalarNode, text, (True, False)) != _TEXT:
-        raise refusal(text, "a playbook", "Ansible reads it as something else than a text")
+        raise refusal(text, "a playbook", "Ansible does not read it as a string")
     return encodable(text, _LANGUAGE)

@@ -1,7 +1,7 @@
-"""An Ansible playbook that installs a plan as files, with modules of ansible-core only.
+"""An Ansible playbook that installs a plan as files, using only modules of ansible-core.
 
-The files are those of the formats conf, sysctl and udev, and one for tmpfiles.d. Their text, and all else
-that the server has told, is marked unsafe, which in Ansible means: not a template. Sources: Ansible's
+The files are those of the formats conf, sysctl and udev, and one for tmpfiles.d. Their text, and every other
+text from the server, is marked unsafe, which in Ansible means: not a template. Sources: Ansible's
 documentation, "Unsafe or raw strings", ansible.builtin.
 """
 
@@ -23,7 +23,7 @@ FORMAT = Format("ansible", "Ansible playbook")
 _HERE = (Place.SYSCTL, Place.UDEV, Place.TMPFILES)
 _SNIPPET = "pgdyno.conf"
 _RELOAD, _RESTART = "reload the server", "restart the server"
-_SYSCTL, _UDEV, _TMPFILES = "load the sysctls", "apply the udev rules", "write the kernel's files"
+_SYSCTL, _UDEV, _TMPFILES = "load the sysctls", "apply the udev rules", "write the kernel files"
 
 Task = dict[str, Any]
 
@@ -33,11 +33,11 @@ def render(plan: Plan, server: Server) -> str:
     head = [
         f"pgdyno: {summary(plan, server)}; {counted(len(host_lines(plan)), 'change')} of the machine.",
         "Run: ansible-playbook FILE --check --diff, then without --check. Only ansible-core is needed.",
-        "Other hosts than this one: -i INVENTORY -e target=HOSTS. All get the same values.",
-        "Changes that need a restart of the server wait for one; with -e restart=true the playbook does it.",
+        "For other hosts: -i INVENTORY -e target=HOSTS. All get the same values.",
+        "Changes that need a server restart stay pending; with -e restart=true the playbook restarts it.",
         "Undo: delete its files and its line in postgresql.conf, reload or restart the server, then restart",
-        "the machine, or write the former values that each file names.",
-        "Limits of the server's unit are not in it: --format systemd.",
+        "the machine, or write the former values named in each file.",
+        "Limits of the server's unit are not included: --format systemd.",
     ]
     play = {
         "name": untemplated(f"settings for PostgreSQL {server.version}, as planned by pgdyno"),
@@ -59,7 +59,7 @@ def _settings(plan: Plan, server: Server) -> Iterator[Task]:
     if not setting_lines(plan):
         return
     yield {
-        "name": "PostgreSQL's settings in a file of their own",
+        "name": "write PostgreSQL settings to a separate file",
         "ansible.builtin.copy": {
             "dest": quoted("{{ postgresql_conf | dirname }}/" + _SNIPPET),
             "content": verbatim(conf.render(plan, server)),
@@ -68,7 +68,7 @@ def _settings(plan: Plan, server: Server) -> Iterator[Task]:
         "notify": [_RELOAD, _RESTART],
     }
     yield {
-        "name": "postgresql.conf includes it, last",
+        "name": "include this file last in postgresql.conf",
         "ansible.builtin.lineinfile": {
             "path": quoted("{{ postgresql_conf }}"),
             "line": quoted(f"include '{_SNIPPET}'"),
@@ -81,13 +81,13 @@ def _machine(plan: Plan) -> Iterator[Task]:
     if lines_in(plan, Place.SYSCTL):
         yield _file("sysctls", sysctl.PATH, sysctl.settings(plan), _SYSCTL)
     if lines_in(plan, Place.TMPFILES):
-        yield _file("other files of the kernel", TMPFILES_PATH, _tmpfiles(plan), _TMPFILES)
+        yield _file("other kernel files", TMPFILES_PATH, _tmpfiles(plan), _TMPFILES)
     if lines_in(plan, Place.UDEV):
         yield _file("disks and network interfaces", udev.PATH, udev.rules(plan), _UDEV)
 
 
 def _file(name: str, path: str, text: str, handler: str) -> Task:
-    content = verbatim(f"# Written by a playbook of pgdyno.\n\n{text}\n")
+    content = verbatim(f"# Written by a pgdyno playbook.\n\n{text}\n")
     copy = {"dest": quoted(path), "content": content, "mode": quoted("0644")}
     return {"name": name, "ansible.builtin.copy": copy, "notify": [handler]}
 
@@ -102,7 +102,7 @@ def _block(line: PlanLine) -> str:
 
 
 def _handlers(plan: Plan) -> Iterator[Task]:
-    """Yield the handlers that activate the files; none of them runs with --check."""
+    """Yield the handlers that activate the files; none runs with --check."""
     commands = [
         (Place.SYSCTL, _SYSCTL, ["sysctl -p " + sysctl.PATH]),
         (Place.TMPFILES, _TMPFILES, ["systemd-tmpfiles --create " + TMPFILES_PATH]),

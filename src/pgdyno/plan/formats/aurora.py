@@ -1,4 +1,4 @@
-"""Amazon Aurora PostgreSQL: a script that changes a cluster's parameter group with the AWS command line."""
+"""Amazon Aurora PostgreSQL: a script that changes a cluster parameter group with the AWS CLI."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Azure Database for PostgreSQL: a script that sets server parameters with the Azure command line.
+"""Azure Database for PostgreSQL: a script that sets server parameters with the Azure CLI.
 
-Numbers are in PostgreSQL's own units. Source: Microsoft Learn, "az postgres flexible-server parameter".
+Numbers are in PostgreSQL's base units. Source: Microsoft Learn, "az postgres flexible-server parameter".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FORMAT = Format("azure", "Azure Database for PostgreSQL, by the Azure command li
 
 
 def _word(parameter: Parameter) -> str:
-    """Return name=value. Raises: FormatError for a value that begins with @: az reads it from a file."""
+    """Return name=value. Raises: FormatError for a value that begins with @: az would read it from a file."""
     if parameter.value.startswith("@"):
         raise refusal(parameter.value, "a command of az", "it begins with @, which names a file there")
     return parameter.assignment()

@@ -1,7 +1,7 @@
 """Google Cloud SQL for PostgreSQL: a script that sets database flags with gcloud.
 
-The command replaces all flags of an instance: whoever runs the script names those to be kept. Numbers are in
-PostgreSQL's own units. Sources: Cloud SQL's documentation, "Configure database flags"; gcloud topic escaping.
+The command replaces all flags of an instance: the script's arguments are the flags to keep. Numbers are in
+base units. Sources: Cloud SQL's documentation, "Configure database flags"; gcloud topic escaping.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _SEPARATOR = ";"
 
 
 def _word(parameter: Parameter) -> str:
-    """Return name=value. Raises: FormatError for a value with gcloud's separator in it: it would be two."""
+    """Return name=value. Raises: FormatError for a value that contains gcloud's separator."""
     return held(parameter.assignment(), "gcloud's list of flags", _SEPARATOR)
 
 
 _PROVIDER = Provider(
     target="cloudsql",
     head=(
-        "Run: bash FILE INSTANCE [NAME=VALUE …], with every flag that the instance has and that is to stay:",
+        "Run: bash FILE INSTANCE [NAME=VALUE …], with every present flag of the instance that must be kept:",
         "gcloud resets flags that are not listed, and may restart the instance.",
         "Present flags: gcloud sql instances describe INSTANCE --format='yaml(settings.databaseFlags)'",
-        "Undo: run it with the former values, without flags that were not set; none: --clear-database-flags.",
+        "Undo: run it with the former flags and values; if none were set, with --clear-database-flags.",
     ),
     arguments="instance=${1:?name the instance}\nshift",
     word=_word,

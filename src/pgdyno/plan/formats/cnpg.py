@@ -16,7 +16,7 @@ _OPERATOR = Operator(
     resource="clusters.postgresql.cnpg.io",
     path=("spec", "postgresql", "parameters"),
     resources="spec.resources",
-    restart="The operator reloads, and restarts pod by pod for settings that take it.",
+    restart="The operator reloads, and restarts pods one by one for settings that need it.",
 )
 
 

@@ -13,13 +13,13 @@ _LANGUAGE = "postgresql.conf"
 
 
 def render(plan: Plan, server: Server) -> str:
-    """Return the snippet. Values set by ALTER SYSTEM or on the command line still win over it.
+    """Return the snippet. Values set by ALTER SYSTEM or on the command line override it.
 
-    Raises: FormatError for a name or value that postgresql.conf cannot hold.
+    Raises: FormatError for a name or value that postgresql.conf cannot express.
     """
     head = [
         f"pgdyno: {summary(plan, server)}.",
-        "Values set with ALTER SYSTEM or on the command line win over this file.",
+        "Values set with ALTER SYSTEM or on the command line override this file.",
     ]
     blocks = [comments(head), *map(_block, setting_lines(plan))]
     return "\n\n".join(blocks) + "\n"
@@ -31,16 +31,16 @@ def _block(line: PlanLine) -> str:
 
 
 def quoted(value: str) -> str:
-    """Quote a value as postgresql.conf reads it: backslashes start escapes, and a line feed ends the value.
+    """Quote a value for postgresql.conf, where backslashes start escapes and a newline ends the value.
 
-    Raises: FormatError for a value that cannot be written in UTF-8, or with a NUL in it.
+    Raises: FormatError for a value that is not encodable in UTF-8, or contains a NUL.
     """
     escaped = encodable(value, _LANGUAGE).replace("\\", "\\\\").replace("'", "''")
     return "'" + "".join(map(_octal, escaped)) + "'"
 
 
 def _octal(character: str) -> str:
-    """Return a character, or its bytes as the escapes of three octal digits that the server reads."""
+    """Return a character, or its bytes as three-digit octal escapes if it is not printable."""
     if character.isprintable():
         return character
     return "".join(f"\\{byte:03o}" for byte in character.encode())

@@ -1,6 +1,6 @@
 """Crunchy's operator: Patroni's dynamic configuration in a PostgresCluster.
 
-Source: the operator's own source, internal/postgres (parameters.go, huge_pages.go) and its API types.
+Source: the operator's source code, internal/postgres (parameters.go, huge_pages.go) and its API types.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _OPERATOR = Operator(
     resource="postgresclusters.postgres-operator.crunchydata.com",
     path=("spec", "patroni", "dynamicConfiguration", "postgresql", "parameters"),
     resources="each of spec.instances: resources",
-    restart="The operator restarts pods for settings that take it. It sets huge_pages itself: try where an "
-    "instance asks for huge pages, off where none does.",
+    restart="The operator restarts pods for settings that need it. It sets huge_pages itself: try if an "
+    "instance requests huge pages, else off.",
 )
 
 

@@ -20,9 +20,9 @@ def render(plan: Plan, server: Server) -> str:
     taken = selection.plan
     head = [
         f"pgdyno: {summary(taken, server)}.",
-        "Apply: patronictl edit-config --apply FILE, which asks, and merges it into the cluster's settings.",
+        "Apply: patronictl edit-config --apply FILE; it prompts, then merges it into the cluster's settings.",
         "Undo: the same with the former values, or with null for a setting that the cluster did not have.",
-        "It beats postgresql.conf. ALTER SYSTEM beats it, but for what Patroni passes on the command line.",
+        "It overrides postgresql.conf. ALTER SYSTEM overrides it, except values on Patroni's command line.",
         *_restart(taken),
     ]
     entries = (
@@ -41,7 +41,7 @@ def _undo(line: PlanLine) -> str:
 
 
 def _restart(plan: Plan) -> tuple[str, ...]:
-    """Say how to restart, and in which order where a standby may not have less than its primary."""
+    """Return how to restart, and the order for settings that must not be lower on a standby."""
     restarts = restart_settings(plan)
     if not restarts:
         return ()
@@ -49,4 +49,4 @@ def _restart(plan: Plan) -> tuple[str, ...]:
     how = f"Restart for {', '.join(restarts)}: patronictl restart CLUSTER (systemctl might fail over)."
     if not order:
         return (how,)
-    return (how, f"{', '.join(order)}: standbys first where it grows, the primary first where it shrinks.")
+    return (how, f"{', '.join(order)}: increase on standbys first, decrease on the primary first.")

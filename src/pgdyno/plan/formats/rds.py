@@ -1,4 +1,4 @@
-"""Amazon RDS for PostgreSQL: a script that changes a parameter group with the AWS command line."""
+"""Amazon RDS for PostgreSQL: a script that changes a parameter group with the AWS CLI."""
 
 from __future__ import annotations
 

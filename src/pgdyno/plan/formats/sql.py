@@ -19,10 +19,10 @@ _PLAIN_NAME = re.compile(r"^[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*$")
 
 
 def render(plan: Plan, server: Server) -> str:
-    """Return the script. ALTER SYSTEM cannot run in a transaction: psql without --single-transaction.
+    """Return the script. ALTER SYSTEM cannot run in a transaction: use psql without --single-transaction.
 
     Raises: SettingError for a value that ALTER SYSTEM cannot store; FormatError for a name or value that
-    SQL cannot hold.
+    SQL cannot express.
     """
     head = comment(f"pgdyno: {summary(plan, server)}.", _MARK)
     blocks = [head, *map(_block, setting_lines(plan)), "SELECT pg_reload_conf();"]
@@ -39,7 +39,7 @@ def _block(line: PlanLine) -> str:
 
 
 def _identifier(name: str) -> str:
-    """Quote a name part by part unless it needs none."""
+    """Quote a name part by part where necessary."""
     if _PLAIN_NAME.match(name):
         return name
     parts = encodable(name, _LANGUAGE).split(".")
@@ -47,9 +47,9 @@ def _identifier(name: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """Quote a literal so that it is read the same with any standard_conforming_strings.
+    """Quote a literal, valid for any value of standard_conforming_strings.
 
-    Raises: FormatError for a value that cannot be written in UTF-8, or with a NUL in it.
+    Raises: FormatError for a value that is not encodable in UTF-8, or contains a NUL.
     """
     doubled = encodable(value, _LANGUAGE).replace("'", "''")
     if "\\" not in value and value.isprintable():

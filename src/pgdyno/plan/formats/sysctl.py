@@ -19,19 +19,19 @@ PATH = "/etc/sysctl.d/60-pgdyno.conf"
 
 
 def render(plan: Plan, server: Server) -> str:
-    """Return the file. Values of other places are named in comments, with where they belong."""
+    """Return the file. Comments list the changes that belong in other places."""
     lines = lines_in(plan, Place.SYSCTL)
     head = [
-        f"pgdyno: {counted(len(lines), 'sysctl')} of the machine of PostgreSQL {server.version}.",
+        f"pgdyno: {counted(len(lines), 'sysctl')} for the machine of PostgreSQL {server.version}.",
         f"Install as {PATH}, then: sysctl -p {PATH}",
         "Undo: delete the file, then restart the machine, or write the former values named below.",
-        "Files in sysctl.d whose names sort after this one's win over it; so does TuneD where it is active.",
+        "Files in sysctl.d with names that sort after this one override it; so does TuneD if active.",
     ]
     return joined(comments(head_of(plan, head)), settings(plan), comments(elsewhere(plan, lines)))
 
 
 def settings(plan: Plan) -> str:
-    """Return the settings alone, each below its explanation."""
+    """Return only the settings, each below its explanation."""
     return "\n\n".join(map(_block, lines_in(plan, Place.SYSCTL)))
 
 
@@ -46,5 +46,5 @@ def setting(change: Change) -> str:
 
 
 def sysctl_name(path: str) -> str:
-    """Return a file's name as sysctl.d takes it: a dot within a name, eth0.100, is written as a slash."""
+    """Return a file's name in sysctl.d's form: a dot within a component, eth0.100, is written as a slash."""
     return ".".join(part.replace(".", "/") for part in path.removeprefix(SYSCTL_ROOT).split("/"))

@@ -1,7 +1,7 @@
 """A drop-in for the server's unit: limits that a plan needs, protection from the OOM killer, and trials.
 
 Sources: systemd.exec(5); PostgreSQL manual, "Linux Memory Overcommit"; src/backend/storage/aio/
-method_io_uring.c, which asks for ``ulimit -n`` of all processes and max_files_per_process together;
+method_io_uring.c, which needs ``ulimit -n`` for the rings of all processes plus max_files_per_process;
 io_uring_mlock_size(3): kernels before 5.12 count a ring's memory as locked.
 """
 
@@ -18,9 +18,9 @@ from pgdyno.plan.formats._unit import unit_of
 from pgdyno.postgres.server import Server
 
 FORMAT = Format("systemd", "drop-in for the server's systemd unit")
-SOFT_LIMIT = 1024  # open files that systemd gives unless told: systemd-system.conf(5), DefaultLimitNOFILE
-GENEROUS = 65_536  # arbitrary; far above what the processes of one server take
-AUXILIARY_PROCESSES = 64  # as the lever io_method counts them
+SOFT_LIMIT = 1024  # systemd's default for open files: systemd-system.conf(5), DefaultLimitNOFILE
+GENEROUS = 65_536  # arbitrary; far above what the processes of one server need
+AUXILIARY_PROCESSES = 64  # the same number as in the lever io_method
 _PROCESSES = (
     "max_connections",
     "max_worker_processes",
@@ -31,7 +31,7 @@ _PROCESSES = (
 
 
 def render(plan: Plan, server: Server) -> str:
-    """Return the drop-in. Changes of the plan that a unit cannot hold are named in comments."""
+    """Return the drop-in. Comments list the planned changes that a unit cannot express."""
     unit = unit_of(server)
     path = f"/etc/systemd/system/{unit}.d/60-pgdyno.conf"
     then = f"systemctl daemon-reload && systemctl restart {unit}"
@@ -39,7 +39,7 @@ def render(plan: Plan, server: Server) -> str:
         f"pgdyno: limits of the unit that runs PostgreSQL {server.version}.",
         f"Install as {path}, then: {then}",
         "Undo: delete the file, then the same commands.",
-        f"The unit is guessed from where the configuration lies: systemctl status {unit}",
+        f"The unit is guessed from the configuration's path; to check: systemctl status {unit}",
         f"Present values: systemctl show -p OOMScoreAdjust,LimitNOFILE,LimitMEMLOCK {unit}",
     ]
     return joined(
@@ -57,7 +57,7 @@ def _oom_killer() -> Iterator[str]:
     remarks = [
         "OOMScoreAdjust → -1000 (restart)",
         "why: out of memory, the kernel kills a process; if that is the postmaster, every session ends.",
-        "It is exempted, and the two variables make its children go back to 0 by themselves.",
+        "It is exempted; because of the two variables, its children reset their own value to 0.",
         'source: PostgreSQL manual, "Linux Memory Overcommit"',
     ]
     yield (
@@ -69,13 +69,13 @@ def _oom_killer() -> Iterator[str]:
 def _open_files(plan: Plan, server: Server) -> Iterator[str]:
     needed = _files_needed(plan, server)
     if needed <= SOFT_LIMIT:
-        stays = f"LimitNOFILE stays: each process needs {needed} files, and systemd gives {SOFT_LIMIT}."
-        yield comments([stays])
+        default = f"systemd's default is {SOFT_LIMIT}"
+        yield comments([f"LimitNOFILE suffices: each process needs {needed} files; {default}."])
         return
-    rings = " and, in each process, the rings of all of them" if _uses_io_uring(plan, server) else ""
+    rings = " plus, in each process, the rings of all processes" if _uses_io_uring(plan, server) else ""
     remarks = [
-        f"LimitNOFILE → {max(GENEROUS, needed)} (restart); keep the unit's own if it is higher",
-        f"why: {needed} are needed, max_files_per_process{rings}; systemd gives {SOFT_LIMIT} unless told",
+        f"LimitNOFILE → {max(GENEROUS, needed)} (restart); keep the unit's present value if it is higher",
+        f"why: {needed} are needed, max_files_per_process{rings}; systemd's default is {SOFT_LIMIT}",
         'source: PostgreSQL manual, "max_files_per_process"; its source, method_io_uring.c',
     ]
     yield f"{comments(remarks)}\nLimitNOFILE={max(GENEROUS, needed)}"
@@ -85,18 +85,18 @@ def _locked_memory(plan: Plan, server: Server) -> Iterator[str]:
     if _uses_io_uring(plan, server):
         remarks = [
             "LimitMEMLOCK → infinity (restart)",
-            "why: io_method is io_uring, and Linux before 5.12 counts its memory as locked: without room for",
-            "that the server does not start. On newer kernels the line does nothing",
+            "why: io_method is io_uring, and Linux before 5.12 counts its memory as locked: with a lower",
+            "limit the server does not start. On newer kernels the line has no effect",
             "source: io_uring_mlock_size(3)",
         ]
         yield f"{comments(remarks)}\nLimitMEMLOCK=infinity"
 
 
 def _to_try(plan: Plan) -> Iterator[str]:
-    """Name, in comments, options of a server's start that no rule decides."""
+    """Yield start options that no rule decides, as comments."""
     trials = [one for one in plan.skipped if one.unit_lines]
     if trials:
-        yield "# To try one at a time, and to keep if a measurement says so:"
+        yield "# To try one at a time, and to keep if a measurement shows a gain:"
     for one in trials:
         lines = "\n".join(f"#{plain(line, 'a unit of systemd')}" for line in one.unit_lines)
         yield f"{comments([f'{one.lever}: {one.reason}'])}\n{lines}"

@@ -29,7 +29,7 @@ def render(plan: Plan, server: Server) -> str:
         "Use: in the aws_db_instance, parameter_group_name = aws_db_parameter_group.pgdyno.name, then apply.",
         "Changes that need a restart wait for a reboot of the instance.",
         "Undo: name the former group in the aws_db_instance, apply, then delete this resource.",
-        "Parameters not named in it get the family's default: copy those that the present group changes.",
+        "Parameters not listed get the family's defaults: copy those that the present group changes.",
     ]
     parts = [
         (
@@ -56,9 +56,9 @@ def _block(line: PlanLine, server: Server, selection: Selection) -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote a text so that Terraform does not look for templates in it.
+    """Quote a text so that Terraform does not expand templates in it.
 
-    Raises: FormatError for a text that cannot be written in UTF-8, or with a NUL in it.
+    Raises: FormatError for a text that is not encodable in UTF-8, or contains a NUL.
     """
     escaped = "".join(map(_escaped, encodable(text, "HCL")))
     return '"' + escaped.replace("${", "$${").replace("%{", "%%{") + '"'

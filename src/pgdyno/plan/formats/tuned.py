@@ -1,9 +1,9 @@
-"""A TuneD profile: the plan's changes of the machine on top of TuneD's own profile for PostgreSQL.
+"""A TuneD profile: the plan's host changes on top of TuneD's own profile for PostgreSQL.
 
-TuneD sets the values when it starts and puts the former ones back when it changes to another profile.
+TuneD sets the values when it starts and restores the former ones when it switches to another profile.
 
-A device belongs to the first section of its kind that matches, and profiles that are included come first:
-the disks named here are therefore taken out of their section ``disk``.
+A device belongs to the first matching section of its kind, and included profiles come first: the disks
+named here are therefore excluded from the included section ``disk``.
 
 Source: tuned.conf(5); TuneD's plugins sysctl, vm, disk and sysfs.
 """
@@ -31,20 +31,20 @@ _UNDO = "tuned-adm profile with the former profile's name"
 
 
 def render(plan: Plan, server: Server) -> str:
-    """Return the profile. Changes that TuneD cannot make are named in comments.
+    """Return the profile. Comments list the changes that TuneD cannot make.
 
-    Raises: FormatError for a path or value that a profile cannot hold.
+    Raises: FormatError for a path or value that a profile cannot express.
     """
     lines = [line for line in lines_in(plan, *_HERE) if not _is_unnameable(line)]
     for line in lines:
         kernel_path(line.change.key, _LANGUAGE)
     head = [
-        f"pgdyno: {counted(len(lines), 'change')} of the machine of PostgreSQL {server.version}.",
+        f"pgdyno: {counted(len(lines), 'change')} for the machine of PostgreSQL {server.version}.",
         f"Install as {PATH}, then: tuned-adm profile pgdyno",
         "Undo: tuned-adm profile NAME, with the name of the former profile, then delete the directory.",
         "TuneD then restores the values that it found.",
-        "include=postgresql sets more than was planned: also the rest of TuneD's profile of that name.",
-        "Where that profile is not installed (package tuned-profiles-postgresql), leave the line out.",
+        "include=postgresql also sets the rest of TuneD's profile of that name, which was not planned.",
+        "If that profile is not installed (package tuned-profiles-postgresql), remove the line.",
     ]
     return joined(
         comments(head_of(plan, head)),
@@ -55,12 +55,12 @@ def render(plan: Plan, server: Server) -> str:
 
 
 def _is_unnameable(line: PlanLine) -> bool:
-    """Whether it is a sysctl with a dot within a name, eth0.100: TuneD takes every dot for a slash."""
+    """Whether a sysctl has a dot within a component, eth0.100: TuneD reads every dot as a slash."""
     return place_of(line.change.key) is Place.SYSCTL and "." in line.change.key
 
 
 def _sections(lines: Sequence[PlanLine]) -> Iterator[str]:
-    """Yield the sections in the order in which TuneD applies them."""
+    """Yield the sections in TuneD's order of application."""
     disks = _disk_options(lines)
     of_disks = [line for options in disks.values() for _, line in options]
     memory = [line for line in lines if line.change.key == _TRANSPARENT_HUGE_PAGES]

@@ -1,6 +1,6 @@
 """Udev rules: planned changes of disks (scheduler, read-ahead, requests) and network interfaces.
 
-A rule is applied when the device appears, at the start of the machine or later. Source: udev(7).
+A rule is applied when the device appears, at boot or later. Source: udev(7).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ TRIGGER = "udevadm trigger --action=change --subsystem-match=block --subsystem-m
 
 
 def render(plan: Plan, server: Server) -> str:
-    """Return the rules. Values of other places are named in comments, with where they belong."""
+    """Return the rules. Comments list the changes that belong in other places."""
     lines = lines_in(plan, Place.UDEV)
     head = [
-        f"pgdyno: {counted(len(lines), 'value')} of the machine of PostgreSQL {server.version}.",
+        f"pgdyno: {counted(len(lines), 'value')} for the machine of PostgreSQL {server.version}.",
         f"Install as {PATH}, then: {RELOAD} && {TRIGGER}",
         "Undo: delete the file, then restart the machine, or write the former values named below.",
-        "Names of disks may change from start to start where there are several. Then match a serial number:",
+        "With several disks, their names may change from boot to boot. Then match a serial number:",
         'ENV{ID_SERIAL}=="…" instead of KERNEL; udevadm info --query=property --name=DEVICE shows it.',
     ]
     return joined(comments(head_of(plan, head)), rules(plan), comments(elsewhere(plan, lines)))
 
 
 def rules(plan: Plan) -> str:
-    """Return the rules alone, each below its explanation."""
+    """Return only the rules, each below its explanation."""
     return "\n\n".join(map(_block, lines_in(plan, Place.UDEV)))
 
 
@@ -43,13 +43,13 @@ def _block(line: PlanLine) -> str:
 
 
 def rule(change: Change) -> str:
-    """Return a change as a rule. An interface that is given its name at the start is said to be moved.
+    """Return a change as a rule. An interface renamed at boot has the action ``move``.
 
-    Percent and dollar signs start substitutions there. Raises: FormatError for what a rule cannot hold.
+    Percent and dollar signs start substitutions in rules. Raises: FormatError for inexpressible values.
     """
     file = device_file(kernel_path(change.key, _LANGUAGE))
     value = plain(change.value, _LANGUAGE, refused='"\\').replace("%", "%%").replace("$", "$$")
-    assert file is not None  # noqa: S101 — what makes its place a udev rule
+    assert file is not None  # noqa: S101 — its place is a udev rule
     actions = "add|change|move" if file.subsystem == "net" else "add|change"
     return (
         f'ACTION=="{actions}", SUBSYSTEM=="{file.subsystem}", KERNEL=="{file.device}", '

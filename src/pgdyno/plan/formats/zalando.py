@@ -16,7 +16,7 @@ _OPERATOR = Operator(
     resource="postgresqls.acid.zalan.do",
     path=("spec", "postgresql", "parameters"),
     resources="spec.resources",
-    restart="The operator hands them to Patroni, and restarts pods for settings that take it.",
+    restart="The operator passes them to Patroni, and restarts pods for settings that need it.",
 )
 
 

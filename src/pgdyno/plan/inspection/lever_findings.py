@@ -17,13 +17,13 @@ from pgdyno.plan.levers._contract import LeverModule, PlanContext, page_of
 
 
 def choose_levers(name: str | None, layer: Layer | None) -> tuple[LeverModule, ...]:
-    """Return the levers of that name and layer, by layer and name; None stands for all.
+    """Return the levers of that name and layer, sorted by layer and name; None: all.
 
-    Raises: UsageError for a name that there is not, or not in this layer.
+    Raises: UsageError for an unknown name, or one that is not in this layer.
     """
     known = levers.load()
     if name is not None and name not in known:
-        hint = f"{did_you_mean(name, known)}pgdyno levers lists them all"
+        hint = f"{did_you_mean(name, known)}pgdyno levers lists all levers"
         raise UsageError(f'no lever "{name}"', hint=hint)
     if name is not None and layer not in (None, known[name].LEVER.layer):
         raise UsageError(
@@ -43,8 +43,8 @@ def describe_levers(
 ) -> tuple[LeverEntry, ...]:
     """Return the levers with their states; without a server, only their descriptions.
 
-    Each sees what the levers before it would plan, of all layers. A plan that would not fit into memory is
-    ``advise``'s to refuse: here it is shown lever by lever.
+    Each lever sees the values planned by earlier levers of all layers. The levers are shown even if the whole
+    plan would not fit into memory; only ``advise`` refuses such a plan.
     """
     if isinstance(found.inspected, Unknown):
         return tuple(_entry(module, None) for module in chosen)

@@ -1,9 +1,7 @@
-"""Find the programs that a running server was started from, and ask them.
+"""Facts from the programs and files of a running server: its shared memory size, and page compressibility.
 
-They lie wherever the server's user has put them. Root runs them as the servers' account only if nobody but
-root can exchange them, and otherwise as that user, who gains nothing by it.
-
-The programs are asked for the size of shared memory, and the files for their compressibility.
+The programs are wherever the server's user put them. Root runs them as the scratch servers' account only if
+no one but root can replace them; otherwise as that user, which gives the user no additional privileges.
 """
 
 from __future__ import annotations
@@ -32,36 +30,36 @@ from pgdyno.postgres.process.processes import program_of
 from pgdyno.postgres.process.workspace import Workspace
 from pgdyno.postgres.server import Server
 
-_RUN_HERE = ("postgres", "initdb")  # of a server's programs, by the probe and by the start check
+_RUN_HERE = ("postgres", "initdb")  # the programs that the probe and the start check run
 _SOURCE = "postgres -C shared_memory_size"
 
 
 @dataclass(frozen=True)
 class ProgramsProbe:
-    """Implements the levers' ``Probe`` for one server with its own programs."""
+    """Implements the levers' ``Probe`` with the server's own programs."""
 
     installation: Installation
     workspace: Workspace
     server: Server
-    pages: Fact[PageCompression] | None = None  # of a scratch server, which is gone when plans are made
+    pages: Fact[PageCompression] | None = None  # for a scratch server, which is gone when plans are made
 
     @cached_property
     def _pages(self) -> Fact[PageCompression]:
         return page_compression(self.workspace, self.server) if self.pages is None else self.pages
 
     def page_compression(self) -> Fact[PageCompression]:
-        """Return how well LZ4 compresses pages of the server's data; measured once."""
+        """Return LZ4's compression of pages of the server's data; measured once."""
         return self._pages
 
     def shared_memory_bytes(self, settings: Mapping[str, str]) -> Fact[int]:
-        """Return the server's shared memory plus the increase that these settings cause.
+        """Return the server's shared memory plus the increase caused by these settings.
 
-        Libraries of the real server, which take shared memory too, are not loaded here: what they take is in
-        the figure of the running server.
+        Preloaded libraries of the real server use shared memory too. They are not loaded here, but the
+        running server's size includes them.
         """
-        told = self.server.settings.get("shared_memory_size")
-        if told is None:
-            return unknown(f"PostgreSQL {self.server.version} does not tell", _SOURCE)
+        present = self.server.settings.get("shared_memory_size")
+        if present is None:
+            return unknown(f"PostgreSQL {self.server.version} does not report it", _SOURCE)
         found = taken_over(self.server)
         try:
             now, then = self._compute(found, {**found, **settings})
@@ -69,10 +67,10 @@ class ProgramsProbe:
             return unknown(error.message, _SOURCE)
         if now is None or then is None:
             return unknown("these programs do not report it", _SOURCE)
-        return Fact(bytes_of(told.setting, told.unit) + then - now, _SOURCE)
+        return Fact(bytes_of(present.setting, present.unit) + then - now, _SOURCE)
 
     def _compute(self, *configurations: Mapping[str, str]) -> list[int | None]:
-        self.workspace.require_free(NEEDED_BYTES, "asking the server's programs")
+        self.workspace.require_free(NEEDED_BYTES, "running the server's programs")
         with self.workspace.scratch() as scratch:
             data_directory = scratch / "data"
             initialise(
@@ -88,7 +86,7 @@ class ProgramsProbe:
 
 @dataclass(frozen=True)
 class OwnPrograms:
-    """A running server's programs, and a workspace whose account may run them."""
+    """A running server's programs, and a workspace with an account that may run them."""
 
     installation: Installation
     workspace: Workspace
@@ -103,13 +101,13 @@ def probe_of(inspected: InspectedServer) -> ProgramsProbe | None:
 
 
 def start_check_of(inspected: InspectedServer) -> StartCheck | None:
-    """Return a check by an inspected server's own programs; None if they are not accessible."""
+    """Return a start check with an inspected server's own programs; None if they are not accessible."""
     own = own_programs(inspected.postmaster_pid)
     return None if isinstance(own, Unknown) else StartCheck(own.installation, own.workspace)
 
 
 def own_programs(postmaster_pid: Fact[int]) -> OwnPrograms | Unknown:
-    """Return a running server's programs and who runs them here, or why nobody does.
+    """Return a running server's programs and the account to run them, or why they are not accessible.
 
     Raises: ServerError if that user cannot run them.
     """
@@ -125,9 +123,10 @@ def own_programs(postmaster_pid: Fact[int]) -> OwnPrograms | Unknown:
 
 
 def programs_of(postmaster_pid: Fact[int], root: Path = Path("/")) -> Path | Unknown:
-    """Return where the running postmaster's program lies, or why it cannot be run from here.
+    """Return the directory of the running postmaster's program, or why it cannot be run from here.
 
-    In a container's file system the same path leads elsewhere, and its programs need that system's libraries.
+    In a container's file system the same path is a different file, and its programs need that file system's
+    libraries.
     """
     if isinstance(postmaster_pid.value, Unknown):
         return Unknown(f"it is not proven to run on this host: {postmaster_pid.value.reason}")
@@ -137,28 +136,28 @@ def programs_of(postmaster_pid: Fact[int], root: Path = Path("/")) -> Path | Unk
         is_here = (process / "ns/mnt").readlink() == (root / "proc/self/ns/mnt").readlink()
         if not is_here and not (program.exists() and program.samefile(process / "exe")):
             return Unknown(
-                f"process {postmaster_pid.value} runs in a container, where {program} is another file"
+                f"process {postmaster_pid.value} runs in a container, where {program} is a different file"
             )
     except OSError as error:
-        return Unknown(f"could not see which program process {postmaster_pid.value} runs: {error.strerror}")
+        return Unknown(f"could not read the program of process {postmaster_pid.value}: {error.strerror}")
     return program.parent
 
 
 def user_of(postmaster_pid: Fact[int], root: Path = Path("/")) -> Account | Unknown:
-    """Return the user that a postmaster runs as: the directory that a server names may be another's."""
+    """Return the user that a postmaster runs as; the owner of its reported data directory may differ."""
     pid = postmaster_pid.or_none()
     try:
         uid = (root / "proc" / str(pid)).stat().st_uid
         user = account_of(uid)
     except OSError as error:
-        return Unknown(f"could not see whose process {pid} is: {error.strerror}")
+        return Unknown(f"could not read the user of process {pid}: {error.strerror}")
     except KeyError:
-        return Unknown(f"process {pid} runs as user {uid}, who has no name here")
-    return user if user.is_other else Unknown(f"process {pid} runs as {user.name}, as PostgreSQL never does")
+        return Unknown(f"process {pid} runs as user {uid}, which has no name here")
+    return user if user.is_other else Unknown(f"process {pid} runs as {user.name}, which PostgreSQL refuses")
 
 
 def only_root_changes(programs: Path) -> bool:
-    """Whether nobody but root, who asks, can exchange the programs of a directory."""
+    """Whether no one but root, the calling user, can replace the programs of a directory."""
     try:
         return all(weakness(programs / name) is None for name in _RUN_HERE) and all(
             stat.S_ISREG((programs / name).stat().st_mode) for name in _RUN_HERE
@@ -168,7 +167,7 @@ def only_root_changes(programs: Path) -> bool:
 
 
 def page_compression(workspace: Workspace, server: Server) -> Fact[PageCompression]:
-    """Compress sampled pages of a server's data; unknown with the reason if they are out of reach."""
+    """Compress sampled pages of a server's data; unknown, with the reason, if they are not accessible."""
     directory = server.data_directory
     if isinstance(directory.value, Unknown):
         return Fact(directory.value, directory.source)

@@ -1,9 +1,9 @@
-"""Try on a scratch data directory whether a server would start with planned settings.
+"""Test with a scratch data directory whether a server would start with planned settings.
 
-The same programs judge the values (``postgres -C``) and then really start with them, together with the
-numbers, switches and choices that the real server runs with, because limits hang together
-(``max_connections`` and reserved connections, ``max_wal_senders`` and ``wal_level``). Texts are left out:
-they name files, addresses and libraries of the real server.
+The same programs check the values (``postgres -C``) and then start with them. The real server's numeric,
+Boolean and enum settings are included, because limits depend on each other (``max_connections`` and reserved
+connections, ``max_wal_senders`` and ``wal_level``). String settings are excluded: they name files, addresses
+and libraries of the real server.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pgdyno.postgres.process.instance import Instance, initialise
 from pgdyno.postgres.process.workspace import Workspace
 from pgdyno.postgres.server import Server
 
-_PORT = 5432  # of a socket in a private directory: it cannot collide
+_PORT = 5432  # for a socket in a private directory: it cannot collide
 NEEDED_BYTES = 256 << 20  # an empty cluster with its first WAL segments
 _NOT_TAKEN_OVER = ("port", "ssl", "log", "archive", "unix_socket", "bonjour", "huge_page_size", "recovery")
-"""Beginnings of names whose settings concern the real server's place in the world, not what it can do."""
+"""Prefixes of settings that concern the real server's environment, not its ability to start."""
 
 
 @dataclass(frozen=True)
@@ -36,22 +36,22 @@ class StartCheck:
     def __call__(self, server: Server, planned: Mapping[str, str]) -> None:
         """Start a scratch server with the settings that ``server`` would have, and stop it.
 
-        Raises: SettingError with the server's words about a value; ServerStartError with its last log lines.
+        Raises: SettingError with the server's message on a value; ServerStartError with its last log lines.
         """
         with self.started(server, planned):
             pass
 
     @contextmanager
     def started(self, server: Server, planned: Mapping[str, str]) -> Iterator[Instance]:
-        """Provide such a scratch server; it is thrown away at the end.
+        """Provide such a scratch server; it is deleted at the end.
 
-        Raises: SettingError with the server's words about a value; ServerStartError with its last log lines.
+        Raises: SettingError with the server's message on a value; ServerStartError with its last log lines.
         """
-        self.workspace.clear_abandoned()
-        self.workspace.require_free(NEEDED_BYTES, "trying the start of a server")
+        self.workspace.remove_orphans()
+        self.workspace.require_free(NEEDED_BYTES, "test-starting a server")
         settings = {**taken_over(server), **planned}
         if _uses_huge_pages(server):
-            settings["huge_pages"] = "try"  # the real server holds the pages that it would give back
+            settings["huge_pages"] = "try"  # the real server still holds the pages
         with self.workspace.scratch() as scratch, self.workspace.sockets(scratch) as sockets:
             data_directory = scratch / "data"
             initialise(self.installation, self.workspace.account, data_directory, scratch_options(server))
@@ -74,16 +74,16 @@ def _start(instance: Instance) -> None:
         raise ServerStartError(
             "the server would not start with the planned settings",
             detail=error.detail,
-            hint="nothing was changed; leave out the setting that its log names",
+            hint="nothing was changed; omit the setting named in the log",
         ) from error
 
 
 def taken_over(server: Server) -> dict[str, str]:
-    """Return the settings of a server that a scratch server can have as well."""
-    return {guc.name: guc.setting for guc in server.non_default_settings if _istaken_over(guc)}
+    """Return the settings of a server that apply to a scratch server as well."""
+    return {guc.name: guc.setting for guc in server.non_default_settings if _is_taken_over(guc)}
 
 
-def _istaken_over(guc: Guc) -> bool:
+def _is_taken_over(guc: Guc) -> bool:
     return (
         guc.vartype != "string"
         and not guc.is_read_only
@@ -98,6 +98,6 @@ def _uses_huge_pages(server: Server) -> bool:
 
 
 def scratch_options(server: Server) -> list[str]:
-    """Return initdb's options: the size of WAL segments limits the possible WAL settings."""
+    """Return initdb's options: the WAL segment size, which limits the possible WAL settings."""
     segment = server.settings["wal_segment_size"]
     return [f"--wal-segsize={bytes_of(segment.setting, segment.unit) >> 20}"]

@@ -1,9 +1,9 @@
-"""The catalogue of levers, found by walking the package: one file adds one lever, or a table of checks.
+"""The catalogue of levers, collected from the modules of this package.
 
-Every module of a layer's package is a lever, or has ``CHECKS``; what several share begins with ``_``.
-``_contract.py`` says what a lever is; ``plan/engine/`` has the facts that levers see, the proofs, and the
-planner that runs them. Start reading at ``_contract.py``. The contract tests in
-``tests/contract/test_levers.py`` run over every entry.
+Every module in a layer's package is a lever or a table of checks, ``CHECKS``; names of shared modules begin
+with ``_``. ``_contract.py`` defines levers: start reading there. ``plan/engine/`` has the facts available to
+levers, the proofs, and the planner that runs levers. The contract tests in ``tests/contract/test_levers.py``
+cover every entry.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from pgdyno.plan.levers._contract import LeverModule
 
 @cache
 def load() -> Mapping[str, LeverModule]:
-    """Return every lever by name, in the order in which they are planned.
+    """Return every lever by name, in planning order.
 
-    Raises: graphlib.CycleError if levers wait for each other.
+    Raises: graphlib.CycleError for a cycle in ``order_after``.
     """
     modules = (importlib.import_module(name) for name in _module_names())
     levers = (one for module in modules for one in getattr(module, "CHECKS", (module,)))
@@ -33,7 +33,7 @@ def load() -> Mapping[str, LeverModule]:
 
 
 def kernel_files() -> tuple[str, ...]:
-    """Return the paths and patterns of all files of the kernel that some lever looks at."""
+    """Return the paths and patterns of all kernel files that levers read or write."""
     wanted = (path for module in load().values() for path in (*module.LEVER.files, *module.LEVER.reads))
     return tuple(dict.fromkeys(wanted))
 
@@ -51,7 +51,7 @@ def _module_names() -> list[str]:
 
 
 def _in_order(levers: Mapping[str, LeverModule]) -> list[str]:
-    """Sort by dependency; layers from the outermost inwards and names decide where that leaves a choice."""
+    """Sort by dependency, then by layer from the outermost inwards, then by name."""
     layers = list(Layer)
     early = {name for name, module in levers.items() if not module.LEVER.is_named_only}
     graph = TopologicalSorter(

@@ -5,15 +5,14 @@ A lever file has a docstring with the headings in ``HEADINGS``, and three names:
 ``LEVER``
     its metadata.
 ``detect(ctx) -> Detected``
-    what is there now; changes nothing.
+    returns the present state; read-only.
 ``plan(ctx) -> Sequence[PlanLine] | Skipped``
-    pure: equal contexts give equal plans, and on a server that already has the plan, none.
+    pure: equal contexts give equal plans. On a server that already conforms, it plans nothing.
 
-Levers that change nothing are rows of a table instead: ``CHECKS`` of a file called ``checked_…``.
-Lever files import ``model`` and this module only, which passes on what they need of others. A fact that a
-lever cannot do without stands in ``LEVER.needs``; where it is unknown the lever is skipped with the reason,
-so that ``plan`` never guesses.
-Applying and undoing are not a lever's: the journal does both for all levers.
+Levers that change nothing are rows of a table instead: ``CHECKS`` in a file named ``checked_…``.
+Lever files import only ``model`` and this module, which re-exports the names they need from elsewhere. A
+required fact is listed in ``LEVER.needs``. If it is unknown, the lever is skipped with the reason, and
+``plan`` never guesses. Levers do not apply or undo changes: the journal does both for all levers.
 """
 
 from __future__ import annotations
@@ -61,17 +60,17 @@ KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 DEBUGFS = "/sys/kernel/debug"
 
 WORTH_A_CHANGE = 1.5
-"""Memory is raised only by this factor or more: less is not noticed, and since the memory proof is an
-estimate, a plan made again with the restarted server's own figures would differ by a hair."""
+"""Memory is raised only by this factor or more. A smaller increase has no noticeable effect. Also, the memory
+proof is an estimate: a new plan with the restarted server's own figures would differ slightly."""
 
 
 class LeverModule(Protocol):
-    """A lever, as ``load`` returns it: a file, or a check."""
+    """A lever as returned by ``load``: a module or a check."""
 
     __doc__: str | None
 
     @property
-    def LEVER(self) -> Lever:  # noqa: N802 — as files call it
+    def LEVER(self) -> Lever:  # noqa: N802 — the name in lever modules
         """The metadata."""
         ...
 
@@ -87,7 +86,7 @@ class LeverModule(Protocol):
 def propose(
     ctx: PlanContext, lever: Lever, name: str, value: str, *, reason: str, evidence: str
 ) -> PlanLine | None:
-    """Return the line that sets ``name`` to ``value``; None if it has that value or does not exist here."""
+    """Return the line that sets ``name`` to ``value``; None if it has that value or does not exist."""
     if not ctx.settings.has(name):
         return None
     guc = ctx.settings.guc(name)
@@ -116,7 +115,7 @@ def _undo(guc: Guc) -> str:
     return f"pgdyno revert; by hand: back to {guc.display()}, then {effect}"
 
 
-def propose_file(  # noqa: PLR0913 — what a line says, by name
+def propose_file(  # noqa: PLR0913 — fields of a line, by keyword
     ctx: PlanContext,
     lever: Lever,
     path: str,
@@ -126,9 +125,9 @@ def propose_file(  # noqa: PLR0913 — what a line says, by name
     evidence: str,
     effect: Effect = Effect.IMMEDIATE,
 ) -> PlanLine | None:
-    """Return the line that writes ``value`` into a file of the kernel; None if it is there or has no file.
+    """Return the line that writes ``value`` to a kernel file; None if it has that value or does not exist.
 
-    ``effect`` is when the server has something of it.
+    ``effect`` is when the change affects the server.
     """
     current = ctx.value(path)
     if current is None or is_same(path, current, value):
@@ -139,23 +138,22 @@ def propose_file(  # noqa: PLR0913 — what a line says, by name
         reason=reason,
         evidence=evidence,
         risk=lever.risk,
-        undo=f"pgdyno revert; by hand: {_way_back(ctx, path, current)}; "
-        "a restart of the machine forgets it too",
+        undo=f"pgdyno revert; by hand: {_manual_undo(ctx, path, current)}; a reboot undoes it too",
     )
 
 
-def _way_back(ctx: PlanContext, path: str, current: str) -> str:
-    """Return the manual undo instruction, for the coupled file if that is in force."""
+def _manual_undo(ctx: PlanContext, path: str, current: str) -> str:
+    """Return the manual undo instruction, for the coupled file if that one is in force."""
     other = COUPLED.get(path)
     if current == "0" and other is not None and (in_force := ctx.value(other)) is not None:
-        return f"write {in_force} into {other}"
-    return f"write {current} into {path}"
+        return f"write {in_force} to {other}"
+    return f"write {current} to {path}"
 
 
 def lines_or_skipped(
     lever: Lever, lines: Sequence[PlanLine | None], otherwise: str
 ) -> Sequence[PlanLine] | Skipped:
-    """Return the lines that change something, or say with ``otherwise`` why nothing needs to."""
+    """Return the lines that change something; without any, ``Skipped`` with the reason ``otherwise``."""
     return tuple(line for line in lines if line is not None) or Skipped(lever.name, otherwise)
 
 
@@ -164,13 +162,13 @@ def detect_files(
     plan: Callable[[PlanContext], Sequence[PlanLine] | Skipped],
     concerned: Callable[[PlanContext], Sequence[str]] | None = None,
 ) -> Callable[[PlanContext], Detected]:
-    """Return ``detect`` for a lever that consists of files: it is in use if it would change none of them.
+    """Return ``detect`` for a lever of kernel files: it is in use if it would change none of them.
 
-    ``concerned`` are the paths that matter, where patterns stand for more: those of the server's own disks.
+    ``concerned`` returns the relevant paths if the patterns match more, for example only the server's disks.
     """
 
     def detect(ctx: PlanContext) -> Detected:
-        """Show the values found, and see whether they are the lever's."""
+        """Return the values found, and whether the lever would change any."""
         found: Sequence[str] = [path for pattern in lever.files for path in ctx.files(pattern)]
         if not found:
             return Detected(State.ABSENT, why_absent(ctx, lever))
@@ -187,11 +185,11 @@ def detect_files(
 
 @dataclass(frozen=True)
 class Check:
-    """A lever that changes nothing: a finding on the host, beside the wanted one.
+    """A lever that changes nothing: it compares a finding on the host with the recommended state.
 
-    ``found`` says what is there, and how to try something else; ``is_in_use`` whether the feature is.
-    ``wanted`` says what would be better for whom, with a figure if there is one, and ``sources`` where that
-    is from. ``unit_lines`` are what the server's systemd unit could say to try it.
+    ``found`` describes the finding and how to try something else; ``is_in_use`` is whether the feature is in
+    use. ``wanted`` is the recommendation, with its conditions and figures if known, and ``sources`` are its
+    sources. ``unit_lines`` are lines for the server's systemd unit to try it.
     """
 
     LEVER: Lever
@@ -202,7 +200,7 @@ class Check:
     unit_lines: Callable[[PlanContext], tuple[str, ...]] = lambda _: ()
 
     def detect(self, ctx: PlanContext) -> Detected:
-        """Return the findings, and whether the feature is in use."""
+        """Return the finding, and whether the feature is in use."""
         if ctx.host is None or (self.LEVER.watched and not any(map(ctx.files, self.LEVER.watched))):
             return Detected(State.ABSENT, why_absent(ctx, self.LEVER))
         if missing := ctx.unknown_need(self.LEVER):
@@ -210,19 +208,19 @@ class Check:
         return Detected(State.ON if self.is_in_use(ctx) else State.OFF, self.found(ctx))
 
     def plan(self, ctx: PlanContext) -> Skipped:
-        """Return the finding: nothing is changed."""
+        """Return the finding; a check changes nothing."""
         return Skipped(self.LEVER.name, self.found(ctx), self.unit_lines(ctx))
 
     @property
     def page(self) -> str:
-        """All that is known of it."""
-        title = f"{self.LEVER.name}: {self.LEVER.title}; checked, and never changed."
+        """The documentation page."""
+        title = f"{self.LEVER.name}: {self.LEVER.title}; checked, never changed."
         sources = [f"    {one}" for one in self.sources]
         return "\n".join((title, "", "Wanted:", *_indented(self.wanted), "", "References:", *sources))
 
 
 def page_of(lever: LeverModule) -> str:
-    """Return all that is known of a lever: a file's docstring, or the page of a check."""
+    """Return a lever's documentation: the docstring of its module, or the page of a check."""
     return lever.page if isinstance(lever, Check) else inspect.cleandoc(lever.__doc__ or "")
 
 
@@ -231,9 +229,9 @@ def _indented(text: str) -> list[str]:
 
 
 def why_absent(ctx: PlanContext, lever: Lever) -> str:
-    """Say why none of the files that a lever looks at is there."""
+    """Return why none of a lever's kernel files is available."""
     if ctx.host is None:
-        return "the server is not proven to run on a host that was inspected"
+        return "the server is not proven to run on an inspected host"
     missing: dict[str, list[str]] = {}
     for path in lever.watched:
         if "*" not in path and isinstance(why := ctx.file(path).value, Unknown):
@@ -241,15 +239,15 @@ def why_absent(ctx: PlanContext, lever: Lever) -> str:
     known = [f"{', '.join(paths)}: {reason}" for reason, paths in missing.items()]
     is_closed = any(path.startswith(DEBUGFS) for path in lever.watched) and not ctx.files(f"{DEBUGFS}/*/*")
     if is_closed:
-        known.append(f"debugfs has to be mounted on {DEBUGFS}, and is root's to read")
-    return "; ".join(known) or lever.without_files or f"none of {', '.join(lever.watched)} can be read here"
+        known.append(f"debugfs must be mounted on {DEBUGFS}, and only root can read it")
+    return "; ".join(known) or lever.without_files or f"none of {', '.join(lever.watched)} is readable here"
 
 
 def detect_settings(lever: Lever) -> Callable[[PlanContext], Detected]:
-    """Return ``detect`` for a lever that consists of settings."""
+    """Return ``detect`` for a lever of settings: explicitly set ones count as in use."""
 
     def detect(ctx: PlanContext) -> Detected:
-        """Find the settings with explicit values."""
+        """Return the values found, and how many of them were set explicitly."""
         found = [ctx.settings.guc(name) for name in lever.settings if ctx.settings.has(name)]
         if not found:
             names = ", ".join(lever.settings)

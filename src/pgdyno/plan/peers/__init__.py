@@ -1,7 +1,7 @@
-"""Configurations that other tools recommend, found by walking the package: one file adds one peer.
+"""Configurations recommended by other tools: each module of this package is one peer.
 
-TuneD's profile stands here too, but is none of them: it is about the whole machine, which has one value of
-each, so that no server can have it beside others.
+``tuned_profile`` is not a peer: TuneD's profile applies to the whole machine, so it cannot differ between
+servers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pgdyno.plan.peers._contract import Peer
 
 @cache
 def load() -> Mapping[str, Peer]:
-    """Return every peer by name: the file's name with hyphens."""
+    """Return every peer by name: the module's name with hyphens."""
     names = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
     modules = {name: importlib.import_module(f"{__name__}.{name}") for name in sorted(names)}
     found = {name.replace("_", "-"): getattr(module, "PEER", None) for name, module in modules.items()}

@@ -1,7 +1,7 @@
-"""The contract of peers: one file adds one, ``PEER``, a pure function from facts to settings.
+"""The contract of peers: each module has ``PEER``, with a pure function from facts to settings.
 
-Each is the tool's own answer, faithfully and whole, including values that pgdyno would not choose; what a
-server under test may not be given is taken out afterwards, by ``comparable.py``.
+Each reproduces the tool's configuration faithfully and completely, including values that pgdyno would not
+choose. ``comparable.py`` afterwards removes the settings that must not differ between servers under test.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 
 
 class Purpose(Enum):
-    """The kind of load that a server is configured for, as far as a tool distinguishes any."""
+    """The kind of load that a server is configured for; not all tools distinguish kinds."""
 
     TRANSACTIONS = "transaction processing"
     WAREHOUSE = "data warehouses"
@@ -27,9 +27,9 @@ class Purpose(Enum):
 
 @dataclass(frozen=True)
 class PeerFacts:
-    """The facts that the tools ask for. ``connections`` and ``disk_bytes`` None: not stated.
+    """The input of the tools. ``connections`` and ``disk_bytes`` None: not stated.
 
-    Most of them then have a number of connections of their own.
+    Without ``connections``, most tools use a default number.
     """
 
     memory_bytes: int
@@ -43,11 +43,11 @@ class PeerFacts:
 
 @dataclass(frozen=True)
 class Peer:
-    """A tool, or a service, and its rule.
+    """A tool or service, and its rule.
 
-    ``settings`` returns Unknown with the tool's reason where it has no answer. ``left_out`` says which parts
-    of its answer are not in the rule. ``kinds`` are the tool's own words for what it is asked for; none: its
-    answer is the same for every load.
+    ``settings`` returns Unknown, with the tool's reason, if the tool gives no configuration. ``left_out``
+    describes the parts of its configuration that are not in the rule. ``kinds`` are the tool's terms for
+    kinds of load; empty: its configuration is the same for every load.
     """
 
     title: str
@@ -57,6 +57,6 @@ class Peer:
     kinds: Mapping[Purpose, str] = field(default_factory=dict)
 
     def title_for(self, purpose: Purpose) -> str:
-        """Return the title with the tool's own word for this kind of load, if it has one."""
+        """Return the title with the tool's term for this kind of load, if any."""
         kind = self.kinds.get(purpose)
         return self.title if kind is None else f"{self.title}, {kind}"

@@ -1,4 +1,4 @@
-"""The values that pg-configurator 0.11.1 gives every server without replicas, by its duty."""
+"""The values that pg-configurator 0.11.1 gives every server without replicas, by duty."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ALWAYS: Mapping[str, str] = {
     "wal_writer_delay": "200ms",
     "wal_writer_flush_after": "1MB",
 }
-"""Of every supported version and duty."""
+"""For all supported versions and duties."""
 
 SINCE: Mapping[int, tuple[tuple[str, str], ...]] = {
     15: (("wal_compression", "pglz"),),
@@ -121,7 +121,7 @@ BY_PURPOSE: Mapping[Purpose, Mapping[str, str]] = {
         "tcp_user_timeout": "390s",
     },
 }
-"""Of every supported version, of its duties oltp and statistic.
+"""For all supported versions, for its duties oltp and statistic.
 
-max_wal_size follows from 4 MB/s of WAL, which it assumes, between checkpoints.
+max_wal_size follows from its assumption of 4 MB/s of WAL between checkpoints.
 """

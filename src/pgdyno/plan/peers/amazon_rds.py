@@ -1,11 +1,11 @@
 """Amazon RDS's default parameter group for PostgreSQL.
 
-Formulas as ``describe-db-parameters`` prints them, in its own units. Its DBInstanceClassMemory is what the
-machine has less what the service takes for itself; here it is all that is stated.
+Formulas as printed by ``describe-db-parameters``, in its units. DBInstanceClassMemory is the machine's memory
+minus the service's own use; here it is all of the stated memory.
 
-Huge pages are on by default for all classes but micro, small and medium, of which the largest have 4 GB
-("Huge pages for RDS for PostgreSQL" in Amazon's user guide, read 2026-11-28). Not in the rule is max_wal_size
-of large instances, which was seen to be 6 GB where the group says 2: nothing says from which size on.
+Huge pages are on by default for all classes but micro, small and medium, which have at most 4 GB ("Huge pages
+for RDS for PostgreSQL" in Amazon's user guide, read 2026-11-28). The rule ignores that large instances were
+observed with max_wal_size = 6 GB although the group has 2 GB: no source states from which size on.
 
 Source: the default parameter group of PostgreSQL 16.1 with the values of two instances (a public benchmark
 of 2024-04-24); the same formulas in utrains/rds_migration, module/db_params.tfvars (PostgreSQL 11) and in
@@ -23,7 +23,7 @@ _MEDIUM_BYTES = 4 * GB
 
 
 def settings(facts: PeerFacts) -> dict[str, str]:
-    """Return the group's values for an instance of this size."""
+    """Return the parameter group's values for an instance of this size."""
     memory = facts.memory_bytes
     return {
         "shared_buffers": f"{memory // 32768 * _PAGE_KB}kB",
@@ -46,7 +46,7 @@ def settings(facts: PeerFacts) -> dict[str, str]:
 
 
 def _cost_limit(memory: int) -> int:
-    """Return GREATEST({log(DBInstanceClassMemory/21474836480)*600},200); its log has base 2."""
+    """Return GREATEST({log(DBInstanceClassMemory/21474836480)*600},200); the log has base 2."""
     return max(int(math.log2(memory / 21474836480) * 600), 200)
 
 

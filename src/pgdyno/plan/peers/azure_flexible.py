@@ -1,6 +1,6 @@
 """The defaults of Azure Database for PostgreSQL, flexible server, where they differ from PostgreSQL's.
 
-The formula that is published for max_connections is of MiB, although it says GiB: its own table shows that.
+The published formula for max_connections takes MiB, although it states GiB: the published table shows that.
 
 Source: MicrosoftDocs/azure-databases-docs, articles/postgresql/flexible-server/includes, at 0762f95:
 param-18-*.md (2025-05-05) and server-parameters-azure-notes-*.md (2024-10-07).
@@ -17,11 +17,11 @@ _WAL_MB = (
     (8 << 40, 65536), (2 << 40, 40960), (1 << 40, 30720), (512 * GB, 25600),
     (256 * GB, 20480), (128 * GB, 12288), (64 * GB, 4096), (32 * GB, 2048),
 )  # fmt: skip
-"""max_wal_size by size of the disk, from so many bytes on."""
+"""max_wal_size in MB by minimum disk size in bytes, descending."""
 
 
 def settings(facts: PeerFacts) -> dict[str, str]:
-    """Return the values that a server of this size is made with."""
+    """Return the initial values of a server of this size."""
     gib = facts.memory_bytes / GB
     buffers = int(gib * (16384 if gib <= 2 else 32768))
     return {
@@ -46,7 +46,7 @@ def _connections(memory_bytes: int) -> int:
 
 
 def _max_wal_size(disk_bytes: int | None) -> dict[str, str]:
-    """Return the size for the largest disk on offer that is not larger; nothing below 32 GiB."""
+    """Return the value for the largest offered disk that is not larger; empty below 32 GiB."""
     known = next((size for limit, size in _WAL_MB if disk_bytes is not None and disk_bytes >= limit), None)
     return {} if known is None else {"max_wal_size": f"{known}MB"}
 

@@ -1,6 +1,6 @@
 """The defaults of Google Cloud SQL for PostgreSQL that are published as a share of memory.
 
-Others are PostgreSQL's own, or are not published with a rule, and stay what they are.
+All other settings keep PostgreSQL's defaults: Cloud SQL's are the same, or published without a rule.
 
 Source: its documentation, "Configure database flags" (effective_cache_size: 40 % of the memory) and "Manage
 memory usage" (shared_buffers: 33 %); read on 2026-11-25.
@@ -12,7 +12,7 @@ from pgdyno.plan.peers._contract import KB, Peer, PeerFacts
 
 
 def settings(facts: PeerFacts) -> dict[str, str]:
-    """Return the two sizes."""
+    """Return shared_buffers and effective_cache_size."""
     memory_kb = facts.memory_bytes // KB
     return {
         "shared_buffers": f"{memory_kb * 33 // 100}kB",

@@ -1,7 +1,7 @@
-"""A peer's configuration as a server beside others may be given it, and the reasons for the rest.
+"""The part of a peer's configuration that a compared server gets, and the reasons for the rest. Pure.
 
-All servers of a comparison are equally durable, equally reachable, and watch themselves alike: what a peer
-sets about that is taken out. So is what this server would not start with. Pure.
+All servers of a comparison have the same durability, access and monitoring: a peer's settings for these are
+removed, and so are settings with which this server would not start.
 """
 
 from __future__ import annotations
@@ -18,46 +18,43 @@ from pgdyno.postgres.server import Server
 
 _DURABLE = frozenset({*DURABILITY_LOCK, "synchronous_standby_names"})
 _ACCESS = ("authentication_timeout", "listen_addresses", "password_encryption", "ssl*")
-_WATCHING = ("log_*", "logging_collector", "track_*", "compute_query_id")
+_MONITORING = ("log_*", "logging_collector", "track_*", "compute_query_id")
 SPARE_CONNECTIONS = 10
-"""Besides the load's: of ours that look, and of the load's that end when the next ones begin."""
+"""In addition to the load's: for pgdyno's own, and for sessions that end while the next ones begin."""
 _CONNECTIONS, _RESERVED = "max_connections", ("superuser_reserved_connections", "reserved_connections")
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A setting of a peer's configuration that a server beside others is not given."""
+    """A setting of a peer's configuration that a compared server does not get."""
 
     name: str
     value: str
-    reason: str  # after "because"
+    reason: str
 
 
 @dataclass(frozen=True)
 class PeerSettings:
-    """A peer's configuration as far as the server at hand is given it."""
+    """The part of a peer's configuration that a server gets, and the settings left out."""
 
     settings: Mapping[str, str]
     left_out: tuple[LeftOut, ...]
 
 
 def accepted_by(server: Server, settings: Mapping[str, str]) -> PeerSettings:
-    """Drop the settings that this server would reject, and report them.
-
-    One bad value would keep it from starting.
-    """
+    """Drop and report the settings that this server would reject, since each would prevent its start."""
     return _without(settings, {name: _objection(server, name, value) for name, value in settings.items()})
 
 
 def comparable(server: Server, settings: Mapping[str, str]) -> PeerSettings:
-    """Drop the settings that all servers of a comparison have alike, and those that this one would reject."""
+    """Drop the settings that must be equal on all compared servers, and those that this one would reject."""
     alike = _without(settings, {name: _why_alike(name, value) for name, value in settings.items()})
     accepted = accepted_by(server, alike.settings)
     return PeerSettings(accepted.settings, (*alike.left_out, *accepted.left_out))
 
 
 def left_out_notes(peer: str, left_out: Sequence[LeftOut]) -> Iterator[str]:
-    """Yield a sentence for each reason, with the settings that are left out for it."""
+    """Yield a sentence for each reason, with the settings left out because of it."""
     by_reason = sorted(left_out, key=lambda one: one.reason)
     for reason, same in groupby(by_reason, key=lambda one: one.reason):
         named = ", ".join(f"{one.name} = {one.value or chr(39) * 2}" for one in same)
@@ -65,7 +62,7 @@ def left_out_notes(peer: str, left_out: Sequence[LeftOut]) -> Iterator[str]:
 
 
 def with_room_for(clients: int, server: Server, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings with max_connections raised to the load's needs; unchanged if it is enough."""
+    """Return the settings with max_connections raised to the load's need; unchanged if it suffices."""
     reserved = sum(int(_value(server, settings, name)) for name in _RESERVED)
     needed = clients + SPARE_CONNECTIONS + reserved
     if int(_value(server, settings, _CONNECTIONS)) >= needed:
@@ -88,11 +85,11 @@ def _why_alike(name: str, value: str) -> str | None:
     if name in _DURABLE:
         return "all servers are equally durable"
     if _is_among(name, _ACCESS):
-        return "scratch servers are reached by their private socket alone"
+        return "scratch servers are accessible only through a private socket"
     if "." in name or name.endswith("_preload_libraries"):
-        return "no server here loads an extension"
-    if _is_among(name, _WATCHING):
-        return "what watches a server costs something, and none of them is watched"
+        return "the compared servers load no extensions"
+    if _is_among(name, _MONITORING):
+        return "monitoring has a cost, and none of the servers is monitored"
     return why_refused(name, value)
 
 

@@ -1,4 +1,4 @@
-"""Every peer's configuration for one server and machine. Pure."""
+"""The peers' configurations for one server and machine. Pure."""
 
 from __future__ import annotations
 
@@ -14,38 +14,41 @@ from pgdyno.postgres.server import Server
 
 @dataclass(frozen=True)
 class ConfiguredPeers:
-    """Settings by the peers' names, with notes on their origin and on values left out or raised."""
+    """Settings by peer, with notes on their source and on values left out or raised."""
 
     settings: Mapping[str, Mapping[str, str]]
     notes: tuple[str, ...]
 
 
 def configured_peers(server: Server, facts: PeerFacts, clients: int) -> ConfiguredPeers:
-    """Return every peer's settings for these facts, with room for that number of clients."""
+    """Return every peer's settings for these facts, with enough connections for that number of clients."""
     found: dict[str, Mapping[str, str]] = {}
     notes: list[str] = []
     for name, peer in load().items():
-        answer = peer.settings(facts)
-        if isinstance(answer, Unknown):
-            notes.append(f"{name} ({peer.title_for(facts.purpose)}) is not compared: {answer.reason}")
+        recommended = peer.settings(facts)
+        if isinstance(recommended, Unknown):
+            notes.append(f"{name} ({peer.title_for(facts.purpose)}) is not compared: {recommended.reason}")
             continue
-        accepted = comparable(server, answer)
+        accepted = comparable(server, recommended)
         found[name] = with_room_for(clients, server, accepted.settings)
         notes.append(f"{name}: {peer.title_for(facts.purpose)} ({peer.source})")
         notes += _notes(name, peer, accepted.settings, found[name])
         notes += left_out_notes(name, accepted.left_out)
-    return ConfiguredPeers(found, (*_asked_notes(facts.purpose), *notes))
+    return ConfiguredPeers(found, (*_purpose_notes(facts.purpose), *notes))
 
 
-def _asked_notes(purpose: Purpose) -> Iterator[str]:
-    """Say who answers for this kind of load, unless it is transaction processing."""
+def _purpose_notes(purpose: Purpose) -> Iterator[str]:
+    """Yield a note on the peers with a separate configuration for this kind of load.
+
+    None for transaction processing.
+    """
     if purpose is Purpose.TRANSACTIONS:
         return
-    asked = [f"{name} ({peer.kinds[purpose]})" for name, peer in load().items() if purpose in peer.kinds]
+    aware = [f"{name} ({peer.kinds[purpose]})" for name, peer in load().items() if purpose in peer.kinds]
     others = [name for name, peer in load().items() if purpose not in peer.kinds]
     yield (
-        f"asked for {purpose.value}: {', '.join(asked)}; {', '.join(others)} do not distinguish kinds of "
-        "load, and have one answer for all"
+        f"configured for {purpose.value}: {', '.join(aware)}; {', '.join(others)} have the same "
+        "configuration for all kinds of load"
     )
 
 
@@ -53,5 +56,5 @@ def _notes(name: str, peer: Peer, accepted: Mapping[str, str], given: Mapping[st
     if peer.left_out:
         yield f"{name} without {peer.left_out}"
     if accepted != given:
-        needed, had = given["max_connections"], accepted.get("max_connections", "the server's own")
-        yield f"{name} with max_connections = {needed} instead of {had}: the load needs them"
+        needed, had = given["max_connections"], accepted.get("max_connections", "the server's value")
+        yield f"{name} with max_connections = {needed} instead of {had}: required by the load"

@@ -1,6 +1,6 @@
-"""pg-configurator's configuration of one server without replicas, of its duties oltp and statistic.
+"""pg-configurator's configuration of a server without replicas, for its duties oltp and statistic.
 
-What it sets to watch the server (logs, statistics, auto_explain, pg_stat_statements) is not in the rule.
+Its monitoring settings (logs, statistics, auto_explain, pg_stat_statements) are not in the rule.
 
 Source: the package pg-configurator 0.11.1 (2026-10): conf_perf.py, and make_conf of configurator.py with
 ``--replication-mode none`` and its other defaults.
@@ -23,27 +23,27 @@ _BUFFERS_SHARE, _CLIENT_SHARE, _MAINTENANCE_SHARE = 0.25, 0.2, 0.1
 _CONCURRENT_OPERATORS = 4.0
 _IO_CONCURRENCY = ((90, 256), (75, 128), (50, 64), (25, 16))  # by the disk's score; 2 below
 _LOCKS = ((256, 1024), (64, 512), (16, 256), (4, 128))  # by memory in GB; 64 below
-_WORKERS = 8  # it never gives fewer
+_WORKERS = 8  # the minimum
 _LOCK_BYTES, _PREDICATE_LOCK_BYTES = 270, 64
-_STATISTICS_BY_CPUS = ((16, 5000), (8, 2500), (4, 1000))  # at most; 500 below
-_STATISTICS_BY_GB = ((128, 5000), (32, 2500), (8, 1000))  # of memory
+_STATISTICS_BY_CPUS = ((16, 5000), (8, 2500), (4, 1000))  # maximum by number of CPUs; 500 below
+_STATISTICS_BY_GB = ((128, 5000), (32, 2500), (8, 1000))  # maximum by memory; 500 below
 
 
 @dataclass(frozen=True)
 class _Duty:
-    """The values in which its duties differ, besides those that every server of a duty has."""
+    """The values that differ between duties and depend on the server; constant ones: ``BY_PURPOSE``."""
 
     connections_per_cpu: int
     work_mem_at_most: int
     hash_mem: float
     cpus_per_autovacuum_worker: int
     parallel_share: float  # of the CPUs
-    workers_of_a_query: int  # at most
+    workers_of_a_query: int  # maximum
     statistics_target: int
-    combined_kb: tuple[int, int]  # of reads, on slower and faster disks
-    faster_from: int  # of the disk's score
-    vacuum_buffers: int  # at most
-    transaction_timeout: str  # of 17 and later
+    combined_kb: tuple[int, int]  # size of combined reads, on slower and faster disks
+    faster_from: int  # score of a faster disk
+    vacuum_buffers: int  # maximum in bytes
+    transaction_timeout: str  # 17 and later
 
 
 _DUTIES: Mapping[Purpose, _Duty] = {
@@ -74,12 +74,12 @@ _DUTIES: Mapping[Purpose, _Duty] = {
         transaction_timeout="8h",
     ),
 }
-_COMBINED_KB_OF_17 = 256  # the most that this version takes
+_COMBINED_KB_OF_17 = 256  # the maximum of this version
 
 
 @dataclass(frozen=True)
 class _Budget:
-    """The resources of one server. ``memory_bytes``: without a tenth, and 256 MB, for the system."""
+    """The resources of one server. ``memory_bytes`` excludes 10 % and 256 MB for the system."""
 
     memory_bytes: float
     cpus: int
@@ -118,11 +118,11 @@ class _Budget:
 
 
 def settings(facts: PeerFacts) -> dict[str, str] | Unknown:
-    """Return the settings that it prints, without those that watch the server."""
+    """Return the settings that it prints, without those for monitoring."""
     memory_bytes = facts.memory_bytes * 0.9 - 256 * MB
     budget = _Budget(memory_bytes, facts.cpus, _DISK_SCORES[facts.storage], _DUTIES[facts.purpose])
     if budget.connections_at_most < _FEWEST_CONNECTIONS:
-        return Unknown(f"it refuses so little memory: it would not do for {_FEWEST_CONNECTIONS} connections")
+        return Unknown(f"it requires memory for at least {_FEWEST_CONNECTIONS} connections")
     return {
         **ALWAYS,
         **BY_PURPOSE[facts.purpose],
@@ -164,7 +164,7 @@ def _client_memory(budget: _Budget) -> tuple[float, float]:
 
 
 def _cache_bytes(budget: _Budget) -> float:
-    """Return the memory that is left for the kernel's cache and shared_buffers."""
+    """Return the memory left for the kernel's cache and shared_buffers."""
     processes = budget.connections + budget.worker_processes + budget.autovacuum_workers
     locks = budget.locks * processes * _LOCK_BYTES
     predicate_locks = _predicate_locks(budget) * budget.connections * _PREDICATE_LOCK_BYTES
@@ -246,7 +246,7 @@ def _statistics_target(budget: _Budget) -> int:
 
 
 def _size(size_bytes: float) -> str:
-    """Print as it does: cut off in the largest unit of which there are ten."""
+    """Format a size as it does: truncated, in the largest unit that gives at least 10."""
     name, factor = next(
         one
         for one in (("GB", GB), ("MB", MB), ("kB", KB), ("", 1))
@@ -260,5 +260,5 @@ PEER = Peer(
     source="pg-configurator 0.11.1, 2026-10",
     settings=settings,
     kinds={Purpose.TRANSACTIONS: "OLTP without replicas", Purpose.WAREHOUSE: "statistic without replicas"},
-    left_out="what it sets to watch the server (logs, statistics, auto_explain, pg_stat_statements)",
+    left_out="its monitoring settings (logs, statistics, auto_explain, pg_stat_statements)",
 )

@@ -1,6 +1,6 @@
-"""pgconfig.org's configuration, of its profiles OLTP and DW.
+"""pgconfig.org's configuration, for its profiles OLTP and DW.
 
-Sizes are rounded to whole units, as it prints them: 1.2 GB is printed as 1GB, 1.5 GB as 2GB.
+Sizes are rounded to whole units, as it prints them: 1.2 GB as 1GB, 1.5 GB as 2GB.
 
 Source: pgconfig/api, pkg/category, pkg/rules and pkg/input/bytes at 6cd37be (2025-12-28).
 """
@@ -18,9 +18,9 @@ _CONNECTIONS = 100
 
 @dataclass(frozen=True)
 class _Profile:
-    """The values in which its profiles differ."""
+    """The values that differ between its profiles."""
 
-    memory_share: float  # for what connections work in
+    memory_share: float  # for the connections' work_mem
     io_workers_share: float  # of the CPUs
     combine_limit: str  # in pages
     io_concurrency: str
@@ -30,7 +30,7 @@ _PROFILES: Mapping[Purpose, _Profile] = {
     Purpose.TRANSACTIONS: _Profile(0.35, 0.3, combine_limit="16", io_concurrency="128"),
     Purpose.WAREHOUSE: _Profile(0.5, 0.4, combine_limit="128", io_concurrency="256"),
 }
-_HARD_DISK_SHARE = 0.1  # of the CPUs, for more workers
+_HARD_DISK_SHARE = 0.1  # of the CPUs, for additional workers
 _CONCURRENCY = {"hdd": 2, "ssd": 200, "san": 300, "nvme": 200}  # it knows HDD, SSD and SAN
 
 
@@ -61,7 +61,7 @@ def settings(facts: PeerFacts) -> dict[str, str]:
 
 
 def _asynchronous(facts: PeerFacts, profile: _Profile) -> dict[str, str]:
-    """Return the settings of asynchronous I/O."""
+    """Return the settings for asynchronous I/O."""
     share = profile.io_workers_share + (_HARD_DISK_SHARE if facts.storage == "hdd" else 0)
     return {
         "io_method": "worker",
@@ -73,7 +73,7 @@ def _asynchronous(facts: PeerFacts, profile: _Profile) -> dict[str, str]:
 
 
 def _size(size_bytes: float) -> str:
-    """Round to the largest unit of which it is at least one, halves upwards."""
+    """Round half up to the largest unit that gives at least 1."""
     name, factor = next(one for one in (("GB", GB), ("MB", MB), ("kB", KB)) if size_bytes >= one[1])
     return f"{math.floor(size_bytes / factor + 0.5)}{name}"
 

@@ -1,9 +1,9 @@
-"""pgtune's configuration, of its types oltp and dw.
+"""pgtune's configuration, for its types oltp and dw.
 
-A peer to compare pgdyno's own plan with.
+A peer to compare pgdyno's plan with.
 
-A faithful copy of what pgtune computes (Linux, data size left at its default), including what pgdyno would
-not do; nothing here is advice.
+A faithful copy of pgtune's computation (Linux, data size left at its default), including values that pgdyno
+would not choose; nothing here is advice.
 
 Source: le0pard/pgtune, src/features/configuration/configurationSlice.js at 7caef27 (2026-07-30).
 """
@@ -24,12 +24,12 @@ _MOST_PARALLEL = 4  # workers, unless a type has no limit
 
 @dataclass(frozen=True)
 class _Type:
-    """The values in which its types differ."""
+    """The values that differ between its types."""
 
     connections: int
-    maintenance_part: int  # of memory
-    work_mem_part: int  # of what there is for each connection
-    random_page_cost: str  # without a hard disk
+    maintenance_part: int  # divisor of memory
+    work_mem_part: int  # divisor of the memory without shared_buffers
+    random_page_cost: str  # except on a hard disk
     per_gather_at_most: int | None  # None: half of the CPUs
     fixed: Mapping[str, str]
 
@@ -85,7 +85,7 @@ def settings(facts: PeerFacts) -> dict[str, str]:
 
 
 def _size(size_kb: int) -> str:
-    """Print as pgtune does: in the largest unit that divides."""
+    """Format a size as pgtune does: in the largest unit that divides it."""
     for unit, factor in (("GB", KB_PER_GB), ("MB", KB_PER_MB)):
         if size_kb % factor == 0:
             return f"{size_kb // factor}{unit}"
@@ -112,7 +112,7 @@ def _work_mem_kb(memory_kb: int, connections: int, cpus: int) -> int:
 
 
 def _parallel(cpus: int, per_gather_at_most: int | None) -> dict[str, str]:
-    """Return nothing below 4 CPUs, as pgtune does."""
+    """Return the settings for parallel workers; like pgtune, none below 4 CPUs."""
     if cpus < 4:
         return {}
     half = math.ceil(cpus / 2)

@@ -1,6 +1,6 @@
-"""timescaledb-tune's configuration, of its default profile on Linux.
+"""timescaledb-tune's configuration, for its default profile on Linux.
 
-Memory and CPUs decide; the size of the disk for WAL is left at its default, "not given".
+It depends on memory and CPUs; the size of the WAL disk is left at its default, "not given".
 
 Source: timescale/timescaledb-tune, pkg/pgtune and internal/parse at c7a642b (v0.19.0, 2026-05-27).
 """
@@ -11,9 +11,9 @@ from pgdyno.plan.peers._contract import GB, KB, MB, Peer, PeerFacts
 
 _BACKGROUND_WORKERS = 16
 _BUILT_IN_PROCESSES = 3
-_CONNECTIONS = ((2 * GB, 25), (4 * GB, 50), (6 * GB, 75))  # up to so much memory; 100 above
-_LOCKS = ((32 * GB, 1024), (16 * GB, 512), (8 * GB, 256))  # from so much memory on; 128 below
-_SMALLEST_CHANGE = 0.001  # of a unit, that is not printed
+_CONNECTIONS = ((2 * GB, 25), (4 * GB, 50), (6 * GB, 75))  # by maximum memory; 100 above
+_LOCKS = ((32 * GB, 1024), (16 * GB, 512), (8 * GB, 256))  # by minimum memory; 128 below
+_SMALLEST_CHANGE = 0.001  # fraction of a unit that the tool drops
 
 
 def settings(facts: PeerFacts) -> dict[str, str]:
@@ -52,7 +52,7 @@ def _locks(memory_bytes: int) -> str:
 
 
 def _work_mem_bytes(memory_bytes: int, cpus: int, connections: int) -> float:
-    """Return 400 MB for each GB of memory, shared by connections and half of the CPUs; at least 64 kB."""
+    """Return 400 MB per GB of memory, divided by connections and half of the CPUs; at least 64 kB."""
     return max(memory_bytes / GB * (400 * MB / connections) / _half(cpus), 64 * KB)
 
 
@@ -66,12 +66,12 @@ def _parallel(cpus: int) -> dict[str, str]:
 
 
 def _half(cpus: int) -> int:
-    """Round as Go does, halves upwards."""
+    """Return half of the CPUs, rounded half up as in Go."""
     return (cpus + 1) // 2
 
 
 def _size(size_bytes: float) -> str:
-    """Print as the tool does: in the largest unit, or in the next one below if something would be lost."""
+    """Format a size as the tool does: in the largest unit, or the next smaller one if precision is lost."""
     whole_bytes = int(size_bytes)
     units = (("GB", GB), ("MB", MB), ("kB", KB))
     place = next(number for number, (_, factor) in enumerate(units) if whole_bytes >= factor or factor == KB)

@@ -2,8 +2,8 @@
 
 A peer to compare pgdyno's system layer with.
 
-A copy of what the profile sets through the kernel's files, with the CPU governor of the profile that it
-includes; nothing here is advice. What else that does concerns the power supply and large reads.
+A copy of the kernel files set by the profile, with the CPU governor of the profile that it includes; nothing
+here is advice. The rest of the included profile concerns power management and large reads.
 
 Source: redhat-performance/tuned, profiles/postgresql/tuned.conf at 49496c3.
 """

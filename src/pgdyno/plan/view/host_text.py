@@ -1,4 +1,4 @@
-"""A host as text: a line for each fact, with its source or the reason why it is unknown. Pure."""
+"""A host as text: one line per fact, with its source or the reason why it is unknown. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pgdyno.host.probes import Probes
 _NAME_WIDTH = 24
 _SYSCTL_WIDTH = 36
 _MOST_ITEMS = 16  # longer lists are cut: /proc/cpuinfo shows more than a hundred features
-_SHM = "/dev/shm"  # noqa: S108 — a title, not a place to write to
-# Of a long list of features these are shown: they decide which code PostgreSQL, libc or a compiler can use.
+_SHM = "/dev/shm"  # noqa: S108 — a title, not a path to write to
+# Shown from a long list of features: they decide which code PostgreSQL, libc or a compiler can use.
 _TELLING_FEATURES = (
     *("sse4_2", "popcnt", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512_vpopcntdq", "vpclmulqdq"),
     *("atomics", "crc32", "pmull", "asimd", "sve", "sve2", "spe"),
 )
-# Soft limits that PostgreSQL runs into; locked memory is what io_uring needs before Linux 5.12.
+# Soft limits relevant to PostgreSQL; io_uring needs locked memory before Linux 5.12.
 _TELLING_RLIMITS = ("Max open files", "Max processes", "Max locked memory", "Max core file size")
 _TITLES = {
     "isa_features": "instruction set",
@@ -70,7 +70,7 @@ def _sections(host: Host) -> Iterator[list[str]]:
 
 
 def _fact_lines(part: Any) -> list[str]:
-    """Return a line for each field of a dataclass whose fields are all facts."""
+    """Return one line per field of a dataclass; all fields must be facts."""
     return [_line(field.name, getattr(part, field.name)) for field in dataclasses.fields(part)]
 
 
@@ -103,7 +103,7 @@ def _line(name: str, fact: Fact[Any], width: int = _NAME_WIDTH) -> str:
 
 
 def _title(name: str) -> str:
-    """Turn a field's name into words; the unit goes with the value. Kernel settings keep their names."""
+    """Turn a field's name into words, without its unit. Kernel settings keep their names."""
     return name if "." in name else name.removesuffix("_bytes").removeprefix("is_").replace("_", " ")
 
 
@@ -118,7 +118,7 @@ def _value(name: str, fact: Fact[Any]) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Print a value by its type alone."""
+    """Format a value by its type."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -146,13 +146,13 @@ def _pools(pools: Mapping[int, HugePagePool]) -> str:
 
 
 def _sizes(limits: Mapping[int, int]) -> str:
-    """Describe the permitted uses of pages of each size."""
+    """Describe the limits for pages of each size."""
     shown = (f"{numbers.size(limit)} on pages of {numbers.size(size)}" for size, limit in limits.items())
     return "; ".join(shown) or "none"
 
 
 def _mitigations(answers: Mapping[str, str]) -> str:
-    """Describe mitigations that cost time or are missing, and count the rest."""
+    """Describe the vulnerabilities that affect this CPU, and count the rest."""
     affected = {name: answer for name, answer in answers.items() if answer != "Not affected"}
     shown = [f"{name}: {answer}" for name, answer in affected.items()]
     return "; ".join([*shown, f"{len(answers) - len(affected)} not affected"])
@@ -191,14 +191,14 @@ _READABLE: dict[str, Callable[[Any], str]] = {
 
 
 def probes_text(probes: Probes) -> str:
-    """Return a line for each probe, with its result."""
+    """Return the results of the probes, one line each."""
     lines = (
         _probe_line("wake-up on an idle CPU", probes.wake_up.idle_us, "{:.1f} µs".format),
         _probe_line("wake-up on a CPU kept busy", probes.wake_up.busy_us, "{:.1f} µs".format),
         _probe_line("system call", probes.system_call_ns, "{:,.0f} ns".format),
         _probe_line("page fault", probes.page_fault_ns, "{:,.0f} ns".format),
         _probe_line("write and fsync of 8 kB", probes.fsync_8kb_us, "{:,.0f} µs".format),
-        _probe_line("CPU time stolen meanwhile", probes.stolen_share, lambda part: numbers.share(part, 1)),
+        _probe_line("stolen CPU time", probes.stolen_share, lambda part: numbers.share(part, 1)),
     )
     return "\n".join(("Probes of this machine", *lines)) + "\n"
 

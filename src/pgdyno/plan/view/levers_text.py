@@ -1,4 +1,4 @@
-"""Levers as text for a terminal: the catalogue, or one lever's page."""
+"""Levers as terminal text: the catalogue, or one lever's page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONTINUED = " " * 4
 
 
 def levers_text(levers: Sequence[LeverEntry], *, width: int = WIDTH) -> str:
-    """Return the levers layer by layer, a summary first. ``levers`` are in the order of their layers."""
+    """Return a summary and the levers layer by layer. ``levers`` must be sorted by layer."""
     parts = [_summary(levers, width)]
     name_width = max((len(one.name) for one in levers), default=0)
     for layer, group in groupby(levers, key=lambda one: one.layer):
@@ -26,7 +26,7 @@ def levers_text(levers: Sequence[LeverEntry], *, width: int = WIDTH) -> str:
 
 
 def lever_page(lever: LeverEntry, *, width: int = WIDTH) -> str:
-    """Return one lever's documentation, and below it all that it finds."""
+    """Return one lever's documentation, followed by its complete finding."""
     head = f"{lever.layer} layer · {lever.maturity} · risk: {lever.risk}"
     parts = [f"{lever.page}\n\n{head}"]
     if lever.finding is not None:
@@ -41,7 +41,7 @@ def _summary(levers: Sequence[LeverEntry], width: int) -> str:
     planned = sum(one.finding is not None and bool(one.finding.lines) for one in levers)
     lines = [f"{count}: {_counts(maturities)}"]
     if states:
-        lines.append(f"here: {_counts(states)}; {planned} would change something")
+        lines.append(f"here: {_counts(states)}; {planned} with planned changes")
     return "\n".join(textwrap.fill(line, width) for line in lines)
 
 
@@ -57,7 +57,7 @@ def _of_list(lever: LeverEntry, name_width: int, width: int) -> Iterator[str]:
 
 
 def _finding(found: LeverFinding, width: int, *, is_short: bool) -> Iterator[str]:
-    """Describe a finding and its consequence; in a list, one line each."""
+    """Describe a finding and its consequence; ``is_short``: one line each, except for the reason."""
     if not is_short:
         yield f"{_INDENT}state: {found.state}"
     if found.detail not in (found.left_alone or ""):

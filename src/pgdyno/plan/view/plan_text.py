@@ -1,4 +1,4 @@
-"""A plan as terminal text: dangers first, then the changes, the proof, and the rest."""
+"""A plan as terminal text: findings, changes, unmeasured changes, memory proof, and skipped levers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _changes(plan: Plan, width: int) -> Iterator[str]:
         return
     restarts = sum(line.change.effect is Effect.RESTART for line in plan.lines)
     count = len(plan.lines)
-    takes = "none takes" if not restarts else f"{restarts} take{'s' if restarts == 1 else ''}"
-    yield f"{count} change{'' if count == 1 else 's'}, {takes} a restart"
+    needs = "none needs" if not restarts else f"{restarts} need{'s' if restarts == 1 else ''}"
+    yield f"{count} change{'' if count == 1 else 's'}, {needs} a restart"
     names = max(len(display_name(line.change.key)) for line in plan.lines)
     for line in plan.lines:
         yield ""
@@ -49,8 +49,8 @@ def _unmeasured(plan: Plan, width: int) -> Iterator[str]:
     if not plan.unmeasured:
         return
     yield _wrapped(
-        "Not measured, and left as found: servers cannot take turns with what the machine has one value of "
-        "(--unmeasured changes it, too)",
+        "Not measured, and left as found: the machine has only one value, so servers cannot take turns with "
+        "different ones (--unmeasured changes them too)",
         width,
         "",
     )
@@ -73,10 +73,10 @@ def _change(line: PlanLine, names: int, width: int) -> Iterator[str]:
 
 def _proof(proof: MemoryProof | None, width: int) -> Iterator[str]:
     if proof is None:
-        yield "Memory at worst: not computed, the memory limit is not known"
+        yield "Worst-case memory: not computed, the memory limit is not known"
         return
     yield (
-        f"Memory at worst: {numbers.size(proof.total_bytes)} of {numbers.size(proof.limit_bytes)}, "
+        f"Worst-case memory: {numbers.size(proof.total_bytes)} of {numbers.size(proof.limit_bytes)}, "
         f"{numbers.share(proof.share, 0)} (above {numbers.share(REFUSED_ABOVE)} is refused; limit from "
         f"{proof.limit_source})"
     )

@@ -20,7 +20,7 @@ _VALUE_WIDTH_LIMIT = 28
 
 @dataclass(frozen=True)
 class Means:
-    """The resources available to the server, read from its proven host or stated."""
+    """The resources available to the server, read from its proven host or stated by the user."""
 
     memory_bytes: Fact[int]
     cpu_count: Fact[float]
@@ -28,7 +28,7 @@ class Means:
 
 
 def server_text(server: Server, *, target: str, means: Means) -> str:
-    """Return the readable description of a server that was reached as ``target``."""
+    """Return the readable description of a server; ``target`` is its address."""
     sections = [
         _identity(server, target, means.memory_bytes),
         _means(means),
@@ -41,7 +41,7 @@ def server_text(server: Server, *, target: str, means: Means) -> str:
 
 
 def data_directory_text(directory: DataDirectory) -> str:
-    """Return the facts of a data directory's files, for a server that is not running."""
+    """Return the facts from a data directory's files, for a server that is not running."""
     lines = [
         "Data directory",
         _field("path", directory.path),
@@ -55,7 +55,7 @@ def data_directory_text(directory: DataDirectory) -> str:
     if not settings.value:
         return "\n".join([*lines, _field("settings", f"none in {settings.source}"), ""])
     rows = [(item.name, item.value, f"{item.file}:{item.line}") for item in settings.value]
-    title = f"Settings in its files ({len(rows)}; of a name given twice the last one counts)"
+    title = f"Settings in its files ({len(rows)}; of duplicates the last one takes effect)"
     return "\n".join([*lines, "", title, *_table(rows), ""])
 
 
@@ -75,13 +75,13 @@ def _identity(server: Server, target: str, memory: Fact[int]) -> list[str]:
     ]
     for manager in server.managers:
         lines.append(_field("managed by", f"{manager.name}: {manager.evidence}"))
-        lines.append(_field("", f"its settings are changed with {manager.how_to_change}"))
+        lines.append(_field("", f"change settings with {manager.how_to_change}"))
     return lines
 
 
 def _means(means: Means) -> list[str]:
     return [
-        "What it may use",
+        "Available resources",
         _field("memory", _with_source(means.memory_bytes, numbers.size)),
         _field("CPUs", _with_source(means.cpu_count, lambda count: f"{count:g}")),
         _field("storage", _with_source(means.storage, str)),
@@ -132,7 +132,7 @@ def _value(guc: Guc) -> str:
 
 def _origin(guc: Guc) -> str:
     origin = f"{guc.sourcefile}:{guc.sourceline}" if guc.sourcefile else guc.source
-    return f"{origin} (waits for a restart)" if guc.pending_restart else origin
+    return f"{origin} (pending restart)" if guc.pending_restart else origin
 
 
 def _overrides(overrides: Fact[tuple[SettingOverride, ...]]) -> list[str]:
@@ -153,7 +153,7 @@ def _hidden(hidden: Sequence[str]) -> list[str]:
 
 
 def _table(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Align three columns; one overlong cell does not push all the others away."""
+    """Align three columns; overlong cells do not widen their column."""
     name_width = _width((row[0] for row in rows), _NAME_WIDTH_LIMIT)
     value_width = _width((row[1] for row in rows), _VALUE_WIDTH_LIMIT)
     return [f"  {name:<{name_width}}  {value:<{value_width}}  {origin}" for name, value, origin in rows]
@@ -179,5 +179,5 @@ def _listed(values: Sequence[str]) -> str:
     return ", ".join(values) if values else "none"
 
 
-def _yes_no(value: bool) -> str:  # noqa: FBT001 — the value itself is what is shown
+def _yes_no(value: bool) -> str:  # noqa: FBT001 — the value to show
     return "yes" if value else "no"

@@ -1,1 +1,1 @@
-"""Connections, and queries that become facts."""
+"""Connections, and queries that return facts."""

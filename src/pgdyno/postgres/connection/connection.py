@@ -1,9 +1,9 @@
 """Control connections to a PostgreSQL server; never for load.
 
-``connect`` is for looking: it leaves nothing in the session. ``connect_to_change`` has a session of its own,
-and so no pooler before the server. Both honour everything that libpq does: environment variables,
-service files, password files, URIs and key=value strings. No text that leaves this module contains a
-password.
+``connect`` is read-only and leaves no state in the session. ``connect_to_change`` needs a dedicated session,
+so it refuses a pooler. Both support everything that libpq does: environment variables, service files,
+password files, URIs and key=value strings. No text that this module returns contains a password, except
+connection strings.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo, PGconn
 
 from pgdyno.base.errors import RefusedError
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection_errors import (
     bad_connection_string,
     connection_failed,
-    failures_in_words,
+    server_errors_converted,
 )
 from pgdyno.postgres.connection.control_connection import (
     OWN_SESSION,
@@ -40,23 +40,23 @@ from pgdyno.postgres.server import Postmaster
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 _Kind = TypeVar("_Kind", bound=ControlConnection)
 
-CONNECT_TIMEOUT_S = 5  # per address; a local server answers in milliseconds. libpq's own default is for ever
-_PORT = 5432  # what libpq takes an empty one in a list for
+CONNECT_TIMEOUT_S = 5  # per address; a local server answers in milliseconds. libpq's default is no limit
+_PORT = 5432  # libpq's value for an empty entry in a list of ports
 _NO_MODE = "pgdyno-does-not-connect"
 _PASSWORDS = frozenset({"password", "sslpassword", "oauth_client_secret"})
-_KEYS = frozenset({"scram_client_key", "scram_server_key"})  # libpq takes them for "debug" options
+_KEYS = frozenset({"scram_client_key", "scram_server_key"})  # libpq lists them as debug options
 _SHOWN_AS_STARS = b"*"  # dispchar of PQconndefaults: "password field - hide value"
-# libpq sends the encoding as a session begins, where it counts more than that of a role or database; a pooler
-# keeps it for each client. No name is sent: PgBouncer would leave it to clients that have none.
+# libpq sends the encoding in the startup packet, where it overrides the role's and the database's; a pooler
+# keeps it per client. No name is sent: PgBouncer would keep it for later clients that have none.
 _SENT = {"client_encoding": "UTF8", "application_name": ""}
-_WITHOUT_TRANSACTIONS = "statement pooling mode"  # PgBouncer's words for a refused BEGIN; it translates none
-# Asked whatever the search path is: everything has its schema.
+_WITHOUT_TRANSACTIONS = "statement pooling mode"  # in PgBouncer's error for a refused BEGIN; never translated
+# Safe under any search path: all names are schema-qualified.
 _OWN_ADDRESS: LiteralString = """
 SELECT pg_catalog.host(pg_catalog.inet_server_addr()), pg_catalog.current_setting('port'),
        (SELECT setting FROM pg_catalog.pg_settings
         WHERE name OPERATOR(pg_catalog.=) 'unix_socket_directories')
 """
-# Take back a role that the owner of a database has chosen for all who come there.
+# Reset a role that the database's owner has set for all sessions (ALTER DATABASE … SET role).
 _OWN_ROLE: LiteralString = """
 SELECT pg_catalog.set_config('role', 'none', false)
 FROM pg_catalog.pg_db_role_setting s CROSS JOIN LATERAL pg_catalog.unnest(s.setconfig) AS c (setting)
@@ -68,18 +68,18 @@ WHERE c.setting OPERATOR(pg_catalog.~) '^role='
 HAVING pg_catalog.bool_and(r.rolname IS NULL AND d.datname IS NOT NULL)
 """
 _WHERE = {"host": "PGHOST", "hostaddr": "PGHOSTADDR", "port": "PGPORT"}
-_NAMING = ("dbname", "service")  # a service names a database as well
+_NAMING = ("dbname", "service")  # a service may name a database, too
 
 
 def connect(
     dsn: str | None = None, *, database: str | None = None, settings: Settings = READING
 ) -> ReadingConnection:
-    """Connect to look at a server, perhaps through a pooler, with limits for every answer.
+    """Connect read-only to a server, possibly through a pooler, with limits for every response.
 
-    No transaction can write to the database; each has ``settings``, an empty search path among them.
-    ``dsn`` None means libpq's defaults; ``database`` stands for the one that it names.
-    Raises: UsageError if the string cannot be parsed; ConnectionFailedError if there is no connection;
-    RefusedError for a pooler that gives every statement another session.
+    All transactions are READ ONLY and have ``settings``, including an empty search path. ``dsn`` None means
+    libpq's defaults; ``database`` overrides the database in ``dsn``.
+    Raises: UsageError if the string cannot be parsed; ConnectionFailedError if connecting fails;
+    RefusedError for a pooler in statement pooling mode.
     """
     with _failures_named(dsn), ExitStack() as stack:
         connection = stack.enter_context(closing(_open(ReadingConnection, dsn, database)))
@@ -93,7 +93,7 @@ def connect(
 
 
 def _require_transactions(connection: ReadingConnection, dsn: str | None, database: str | None) -> None:
-    """Refuse a pooler in whose sessions no statements belong together. Raises: psycopg.Error."""
+    """Refuse a pooler in statement pooling mode. Raises: RefusedError, psycopg.Error."""
     try:
         with look(connection, {}):
             pass
@@ -101,15 +101,15 @@ def _require_transactions(connection: ReadingConnection, dsn: str | None, databa
         if _WITHOUT_TRANSACTIONS not in str(error):
             raise
         with closing(_open(ReadingConnection, dsn, database)) as another:
-            raise _no_session(another, "it gives every statement another session of the server") from None
+            raise _no_session(another, "it may run each statement in a different server session") from None
 
 
 def connect_to_change(dsn: str | None = None, *, database: str | None = None) -> ControlConnection:
-    """Connect in autocommit mode to change a server, in a session of pgdyno's own, which has limits.
+    """Connect in autocommit mode to change a server, in a dedicated session with limits.
 
-    The search path is empty, so that names and operators without a schema are PostgreSQL's own; what
-    the database's owner has set for its sessions does not count, a role included.
-    Raises: UsageError if the string cannot be parsed; ConnectionFailedError if there is no connection;
+    The search path is empty: unqualified names and operators resolve to PostgreSQL's own. Settings that the
+    database's owner has set for its sessions, including a role, are overridden.
+    Raises: UsageError if the string cannot be parsed; ConnectionFailedError if connecting fails;
     RefusedError behind a pooler, before anything is set.
     """
     with _failures_named(dsn), ExitStack() as stack:
@@ -121,7 +121,7 @@ def connect_to_change(dsn: str | None = None, *, database: str | None = None) ->
 
 
 def open_session(dsn: str | None, *, database: str | None = None) -> ControlConnection:
-    """Connect in autocommit mode, and leave the session's settings as the server and the role have them.
+    """Connect in autocommit mode, with the session settings that the server and the role define.
 
     Raises: psycopg.OperationalError; UsageError if the string cannot be parsed; RefusedError behind a pooler.
     """
@@ -132,43 +132,43 @@ def open_session(dsn: str | None, *, database: str | None = None) -> ControlConn
     return connection
 
 
-@answers_of_postgresql()
+@checked_results()
 def require_no_pooler(connection: Connection) -> None:
-    """Refuse a connection whose server session others get as well.
+    """Refuse a connection through a pooler, which may share the server session with other clients.
 
-    A pooler gives its clients process ids of its own. Raises: RefusedError.
+    A pooler reports its own process ids to clients. Raises: RefusedError.
     """
-    with failures_in_words():
+    with server_errors_converted():
         pid = server_pid(connection)
     if pid != connection.info.backend_pid:
         raise _no_session(
-            connection, "settings and locks would stay in a session of the server that others use as well"
+            connection, "settings and locks would remain in a server session that other clients also use"
         )
 
 
 def _open(kind: type[_Kind], dsn: str | None, database: str | None) -> _Kind:
-    ours: dict[str, Any] = {**_SENT}
+    parameters: dict[str, Any] = {**_SENT}
     if database is not None:
-        ours["dbname"] = database
+        parameters["dbname"] = database
     if "connect_timeout" not in _parse(dsn) and "PGCONNECT_TIMEOUT" not in os.environ:
-        ours["connect_timeout"] = CONNECT_TIMEOUT_S
-    # A prepared statement would stay in the session, which may be a pooler's.
-    return kind.connect(dsn or "", autocommit=True, prepare_threshold=None, **ours)
+        parameters["connect_timeout"] = CONNECT_TIMEOUT_S
+    # A prepared statement would remain in the session, which may be a pooler's.
+    return kind.connect(dsn or "", autocommit=True, prepare_threshold=None, **parameters)
 
 
 def _name(dsn: str | None) -> str:
-    """Return the name of pgdyno's sessions: the user's own, unless it is in a service file alone."""
+    """Return the application_name for pgdyno's sessions: the user's, but not one from a service file."""
     return str(_parse(dsn).get("application_name") or os.environ.get("PGAPPNAME") or "pgdyno")
 
 
 def _no_session(connection: Connection, why: str) -> RefusedError:
-    """Return the refusal of a pooler, with the address that the server itself has."""
+    """Return the refusal of a pooler; its hint contains the server's own address."""
     [[address, port, directories]] = connection.execute(_OWN_ADDRESS).fetchall()
     host = address or (directories or "the directory of its socket").split(",")[0]
     return RefusedError(
-        "a connection pooler stands before the server",
+        "the connection goes through a connection pooler",
         detail=why,
-        hint=f"name the server's own address: --dsn 'host={host} port={port}'",
+        hint=f"connect to the server directly: --dsn 'host={host} port={port}'",
     )
 
 
@@ -176,7 +176,7 @@ def _no_session(connection: Connection, why: str) -> RefusedError:
 def _failures_named(dsn: str | None) -> Iterator[None]:
     parameters = _parse(dsn)
     try:
-        with answers_of_postgresql():
+        with checked_results():
             yield
     except psycopg.Error as error:
         # "from None": psycopg's exception may carry the whole connection string.
@@ -186,8 +186,8 @@ def _failures_named(dsn: str | None) -> Iterator[None]:
 def postmaster_dsn(postmaster: Postmaster, *, owner: str, database: str | None = None) -> str:
     """Return a connection string for a running postmaster: its socket, else its address.
 
-    Where the environment names no role, it is the owner of the data directory, whom initdb makes superuser,
-    rather than, say, root; and the database that every cluster has.
+    Unless the environment sets them, the role is the data directory's owner (initdb's default superuser, not
+    the current user, who may be root) and the database is ``postgres``.
     """
     parameters: dict[str, Any] = {
         "host": postmaster.socket_directory or postmaster.listen_address or "localhost",
@@ -201,12 +201,13 @@ def postmaster_dsn(postmaster: Postmaster, *, owner: str, database: str | None =
 
 
 def dsn_of(connection: Connection, dsn: str | None) -> str:
-    """Return a connection string that leads to where this connection does: of several hosts, the one.
+    """Return a connection string for this connection's server: with several hosts, the connected one.
 
-    ``dsn`` is what it was made with, and stays as it is if it names one host: that may move, by its name.
+    ``dsn`` is the string that the connection was made with. If it names one host, it is returned unchanged:
+    the host name may resolve to a new address later.
     """
     info, named = connection.info, _parse(dsn)
-    given = [named.get(of) or os.environ.get(variable) or "" for of, variable in _WHERE.items()]
+    given = [named.get(keyword) or os.environ.get(variable) or "" for keyword, variable in _WHERE.items()]
     if not any("," in str(one) for one in given) and not (
         named.get("service") or os.environ.get("PGSERVICE")
     ):
@@ -218,19 +219,19 @@ def dsn_of(connection: Connection, dsn: str | None) -> str:
 
 
 def describe(connection: Connection) -> str:
-    """Name the server, database and role of a connection for people; without a password."""
+    """Return a display text with a connection's server, database and role, without a password."""
     info = connection.info
     return f"host={info.host} port={info.port} dbname={info.dbname} user={info.user}"
 
 
 def addresses(dsn: str | None) -> tuple[str, ...]:
-    """Return where libpq would look for a server, each written as ``host=… port=…``, without looking.
+    """Return the addresses that libpq would try, each as ``host=… port=…``, without connecting.
 
-    None are known if the string names a service that is not defined.
+    Empty if the string names an undefined service.
     Raises: UsageError if the string cannot be parsed.
     """
     parameters = {**_parse(dsn), "sslmode": _NO_MODE}
-    # Service files and environment are resolved before this mode ends it, long before any network.
+    # libpq resolves service files and environment before it rejects this mode; it opens no connection.
     resolved = PGconn.connect_start(make_conninfo("", **parameters).encode())
     if _NO_MODE.encode() not in resolved.error_message:
         return ()
@@ -242,7 +243,7 @@ def addresses(dsn: str | None) -> tuple[str, ...]:
 
 
 def without_password(dsn: str) -> str:
-    """Return a connection string as far as it may be shown and typed again.
+    """Return a connection string without its secrets, for display.
 
     Raises: UsageError if the string cannot be parsed.
     """
@@ -250,7 +251,7 @@ def without_password(dsn: str) -> str:
 
 
 def names_database(dsn: str | None) -> bool:
-    """Whether a connection string, or else libpq's environment, names a database.
+    """Whether a connection string or libpq's environment names a database.
 
     Raises: UsageError if the string cannot be parsed.
     """
@@ -268,7 +269,7 @@ def has_password(dsn: str) -> bool:
 
 @cache
 def _secrets() -> frozenset[str]:
-    """Return the keywords whose values are secrets: those known here, and those that libpq hides."""
+    """Return the keywords of secret parameters: those known here, and those that libpq marks as secret."""
     hidden = {one.keyword.decode() for one in Conninfo.get_defaults() if one.dispchar == _SHOWN_AS_STARS}
     return _PASSWORDS | _KEYS | hidden
 
@@ -281,7 +282,7 @@ def _parse(dsn: str | None) -> Mapping[str, Any]:
 
 
 def _target(parameters: Mapping[str, Any]) -> str:
-    """Name the server as far as the connection string and the environment do."""
+    """Return the server's address as given by the connection string and the environment."""
 
     def value(keyword: str) -> str | None:
         given = parameters.get(keyword)

@@ -1,10 +1,10 @@
-"""Turn libpq's text on a failed connection into an error with a hint.
+"""Turn libpq's message about a failed connection into an error with a hint.
 
 Pure: text in, error out.
 
-libpq gives no SQLSTATE for a connection that was never made, so that its text is all there is. A server
-words its FATAL message in its own language (``lc_messages``): what is not recognised here is passed on
-unchanged as the detail, without a hint.
+libpq reports no SQLSTATE for a connection that was never established; only its message is available. The
+server's FATAL message may be translated (``lc_messages``). Unrecognised text becomes the detail unchanged,
+without a hint.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _ATTEMPT = re.compile(
     re.DOTALL,
 )
 _PASSWORD_FILE = "set PGPASSWORD, or add a line host:port:database:user:password to ~/.pgpass (mode 0600)"  # noqa: S105 — advice
-_ENDED = frozenset({"57P01", "57P02", "57P03", "57P05"})  # shut down, crashed, not up yet, idle for too long
+_ENDED = frozenset({"57P01", "57P02", "57P03", "57P05"})  # shut down, crashed, starting up, idle for too long
 _HINTS = (
     (r"password authentication failed", f"check user and password: {_PASSWORD_FILE}"),
     (r"no password supplied", _PASSWORD_FILE),
     (
         r"authentication method requirement .* failed",
-        "connect with --dsn, and list the methods that you accept: require_auth=scram-sha-256,md5",
+        "connect with --dsn, and list the accepted methods: require_auth=scram-sha-256,md5",
     ),
     (
         r"Peer authentication failed",
@@ -47,7 +47,7 @@ _HINTS = (
     ),
     (
         r"starting up|not yet accepting connections",
-        "try again in a moment; the server's log tells how far it is",
+        "try again in a moment; the server's log shows its progress",
     ),
     (r"shutting down", "start the server, or name another one with --dsn"),
     (r"in recovery mode", "a server process crashed; try again in a moment and read the server's log"),
@@ -80,7 +80,7 @@ _HINTS = (
 def connection_failed(text: str, target: str) -> ConnectionFailedError:
     """Return the error for libpq's or psycopg's message ``text``.
 
-    ``target`` is how people name the server, without a password; used where libpq does not say it.
+    ``target`` describes the server without a password; it is used if the message does not name the server.
     """
     attempts = {match["where"]: match["reason"].strip() for match in _ATTEMPT.finditer(text)}
     if not attempts:
@@ -95,12 +95,12 @@ def connection_failed(text: str, target: str) -> ConnectionFailedError:
 def bad_connection_string(text: str) -> UsageError:
     """Return the error for a connection string that libpq cannot parse.
 
-    libpq quotes the part that it stumbled over, and that part is a password more often than not (an
-    unquoted blank, a "/" or "@" in a URI): whatever is between quotation marks is left out.
+    Quoted text is removed from the message: libpq quotes the offending part, which is often a password (an
+    unquoted blank, a "/" or "@" in a URI).
     """
     safe = re.sub(r'".*"', "…", text.strip(), flags=re.DOTALL)
     return UsageError(
-        "the connection string cannot be understood",
+        "invalid connection string",
         detail=safe,
         hint="write --dsn 'host=… port=… user=… dbname=…' or a URI with special characters percent-encoded; "
         "leave the password to PGPASSWORD or ~/.pgpass",
@@ -108,27 +108,27 @@ def bad_connection_string(text: str) -> UsageError:
 
 
 def connection_lost(text: str) -> ConnectionFailedError:
-    """Return the error for a connection that ended while it was used."""
+    """Return the error for a connection that was lost while in use."""
     return ConnectionFailedError(
         "lost the connection to the server",
         detail=text.strip(),
-        hint="the server's log says why; then try again",
+        hint="see the server's log for the reason, then try again",
     )
 
 
 def statement_failed(error: psycopg.Error, *, is_closed: bool) -> ServerError:
-    """Return the error for a statement of pgdyno's own; ``is_closed``: its connection ended with it."""
+    """Return the error for one of pgdyno's statements; ``is_closed``: the connection was lost with it."""
     if is_closed:
         return connection_lost(str(error))
-    said = error.diag.message_primary or str(error).strip()
+    message = error.diag.message_primary or str(error).strip()
     return ServerError(
-        f"a query failed: {said}", detail=None if error.sqlstate is None else f"SQLSTATE {error.sqlstate}"
+        f"a query failed: {message}", detail=None if error.sqlstate is None else f"SQLSTATE {error.sqlstate}"
     )
 
 
 @contextmanager
-def failures_in_words() -> Iterator[None]:
-    """Run statements of pgdyno's own on any connection. Raises: ConnectionFailedError, ServerError."""
+def server_errors_converted() -> Iterator[None]:
+    """Convert errors of pgdyno's statements in the block. Raises: ConnectionFailedError, ServerError."""
     try:
         yield
     except psycopg.Error as error:
@@ -139,20 +139,20 @@ def failures_in_words() -> Iterator[None]:
 def control_failed(
     error: psycopg.OperationalError, server: str, log: str, *, is_running: bool
 ) -> ServerError:
-    """Return the error for a connection that pgdyno looks at a server under load with.
+    """Return the error for a control connection to a server under load.
 
-    ``server`` is how people call it, ``log`` the end of its log, ``is_running`` whether its postmaster is.
+    ``server`` is its display name, ``log`` the end of its log, ``is_running`` whether its postmaster runs.
     """
-    said = str(error).strip()
+    message = str(error).strip()
     if not is_running:
-        return ServerCrashedError(f"{server} is not running any more", detail=log)
-    if _ATTEMPT.search(said) or isinstance(error, psycopg.errors.ConnectionTimeout):
-        return ConnectionFailedError(f"could not connect to {server}", detail=said, hint=_hint(said))
+        return ServerCrashedError(f"{server} is no longer running", detail=log)
+    if _ATTEMPT.search(message) or isinstance(error, psycopg.errors.ConnectionTimeout):
+        return ConnectionFailedError(f"could not connect to {server}", detail=message, hint=_hint(message))
     if isinstance(error, psycopg.errors.QueryCanceled):
-        return ServerError(f"{server} did not answer in time", detail=f"{said}\n         {log}")
+        return ServerError(f"{server} did not respond in time", detail=f"{message}\n         {log}")
     if error.sqlstate is None or error.sqlstate in _ENDED:
         return ServerCrashedError(f"{server} closed its connection", detail=log)
-    return ServerError(f"{server} refused a query of pgdyno's own", detail=f"{said}\n         {log}")
+    return ServerError(f"{server} rejected one of pgdyno's queries", detail=f"{message}\n         {log}")
 
 
 def _hint(text: str) -> str | None:

@@ -1,9 +1,9 @@
-"""Keep libpq's environment variables from clients of scratch servers.
+"""Hide libpq's environment variables from clients of scratch servers.
 
-A scratch server is named in full by its socket. PGHOSTADDR would lead to another server all the same, and
-PGOPTIONS or PGSERVICE would change what is measured. Someone's own server is reached with all of them.
+A scratch server is fully identified by its socket. Even so, PGHOSTADDR would lead to a different server, and
+PGOPTIONS or PGSERVICE would change the measurement. For a user's own server, all variables are honoured.
 
-Source: PostgreSQL, chapter "Environment Variables" of libpq; postmaster.c reads some of them too.
+Source: PostgreSQL, chapter "Environment Variables" of libpq; postmaster.c also reads some of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_LIBPQS, _OURS = "PG", "PGDYNO_"
+_LIBPQ, _OWN = "PG", "PGDYNO_"
 LIBPQ_VARIABLES = {
     "password": "PGPASSWORD",
     "hostaddr": "PGHOSTADDR",
@@ -24,18 +24,18 @@ LIBPQ_VARIABLES = {
     "channel_binding": "PGCHANNELBINDING",
     "require_auth": "PGREQUIREAUTH",
 }
-"""Environment variables, by the keyword of a connection string that means the same."""
+"""Environment variables by the equivalent connection parameter."""
 
 
 @contextmanager
 def libpq_variables_unset() -> Iterator[None]:
-    """Unset libpq's variables in this process meanwhile: not all of them yield to a connection string."""
-    taken = {name: os.environ.pop(name) for name in list(os.environ) if _is_libpqs(name)}
+    """Unset libpq's variables in this process for the block: a connection string does not override all."""
+    removed = {name: os.environ.pop(name) for name in list(os.environ) if _is_of_libpq(name)}
     try:
         yield
     finally:
-        os.environ.update(taken)
+        os.environ.update(removed)
 
 
-def _is_libpqs(name: str) -> bool:
-    return name.startswith(_LIBPQS) and not name.startswith(_OURS)
+def _is_of_libpq(name: str) -> bool:
+    return name.startswith(_LIBPQ) and not name.startswith(_OWN)

@@ -1,7 +1,8 @@
-"""The security of a load's connections: that of the control connection, or it is refused. Pure.
+"""Security of load connections: equal to the control connection's, or the load is refused. Pure.
 
-libpq negotiates: with ``sslmode=prefer``, its default, it uses TLS if the server offers it, and it checks a
-server by certificates in ``~/.postgresql``. The load generator negotiates nothing: it is given the outcome.
+libpq negotiates: with ``sslmode=prefer``, its default, it uses TLS if the server offers it, and it verifies
+the server with certificates in ``~/.postgresql``. The load generator does not negotiate; it receives the
+outcome.
 
 Source: PostgreSQL 18, chapter "libpq": "Parameter Key Words", "Environment Variables", "SSL Support".
 """
@@ -22,7 +23,7 @@ DEFAULT_FILES = MappingProxyType(
         "sslkey": "postgresql.key",
     }
 )
-"""Files in ``~/.postgresql`` that libpq uses where the parameter is not set."""
+"""Files in ``~/.postgresql`` that libpq uses if the parameter is not set."""
 
 _STRICT_MODES = frozenset({"require", "verify-ca", "verify-full"})
 _CLIENT_CERTIFICATE = ("sslcert", "sslkey")
@@ -43,16 +44,16 @@ _IN_TLS: Mapping[str, frozenset[str]] = {
     "ssl_min_protocol_version": frozenset({"TLSv1", "TLSv1.1", "TLSv1.2"}),
     "ssl_max_protocol_version": frozenset({"TLSv1.3"}),
 }
-"""Parameters, and the values of them that the load generator fulfils."""
+"""Parameters with the values that the load generator supports."""
 
 
 @dataclass(frozen=True)
 class Negotiated:
-    """A connection as libpq has made it.
+    """The outcome of libpq's negotiation for a connection.
 
     Args:
-        parameters: those that have a value, libpq's own defaults included.
-        default_files: files of ``DEFAULT_FILES`` that exist, by parameter.
+        parameters: those with a value, including libpq's defaults.
+        default_files: existing files of ``DEFAULT_FILES``, by parameter.
     """
 
     parameters: Mapping[str, str]
@@ -62,9 +63,9 @@ class Negotiated:
 
 
 def load_parameters(control: Negotiated) -> dict[str, str]:
-    """Return the parameters that make a load's connections as secure as the control connection.
+    """Return the parameters that make load connections as secure as the control connection.
 
-    Raises: RefusedError for what the load generator cannot fulfil.
+    Raises: RefusedError for a parameter that the load generator does not support.
     """
     if control.is_gss:
         raise RefusedError(
@@ -77,25 +78,25 @@ def load_parameters(control: Negotiated) -> dict[str, str]:
     _require_possible(control.parameters, _IN_EVERY_CONNECTION)
     if control.is_tls:
         return found | _tls(control)
-    # Written explicitly, it allows passwords in clear text.
+    # An explicit sslmode=disable allows cleartext passwords.
     return found | ({"sslmode": "disable"} if control.parameters.get("sslmode") == "disable" else {})
 
 
 def _authentication(parameters: Mapping[str, str]) -> dict[str, str]:
     found = {name: value for name in ("channel_binding", "require_auth") if (value := parameters.get(name))}
-    return {name: value for name, value in found.items() if value != "prefer"}  # the driver's default as well
+    return {name: value for name, value in found.items() if value != "prefer"}  # also the driver's default
 
 
 def _tls(control: Negotiated) -> dict[str, str]:
     given = {**control.default_files, **control.parameters}
     if "sslrootcert" not in given:
-        given = {name: value for name, value in given.items() if name != "sslcrl"}  # libpq reads none then
+        given = {name: value for name, value in given.items() if name != "sslcrl"}  # libpq reads no CRL then
     _require_possible(given, _IN_TLS)
     if given.get("sslrootcert") == "system":
         raise _refused(
             "sslrootcert",
             "system",
-            "name a file of certificates, such as sslrootcert=/etc/ssl/certs/ca-certificates.crt",
+            "name a certificate file, such as sslrootcert=/etc/ssl/certs/ca-certificates.crt",
         )
     mode = given.get("sslmode", "")
     found = {"sslmode": mode if mode in _STRICT_MODES else "require"}
@@ -110,13 +111,13 @@ def _require_possible(parameters: Mapping[str, str], possible: Mapping[str, froz
     for name, values in possible.items():
         value = parameters.get(name)
         if value and value not in values:
-            raise _refused(name, value, f"leave {name} out if the load may be less strict than it asks for")
+            raise _refused(name, value, f"omit {name} if the load may be less strict than it requires")
 
 
 def _refused(name: str, value: str, hint: str) -> RefusedError:
     shown = name if "password" in name or "key" in name else f"{name}={value}"
     return RefusedError(
         f"pgdyno-driver does not support the connection parameter {shown}",
-        detail="its connections would be less secure than this one; nothing was loaded",
+        detail="load connections would be less secure than this one; nothing was loaded",
         hint=hint,
     )

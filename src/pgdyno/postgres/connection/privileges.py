@@ -1,4 +1,4 @@
-"""Rights of the connected role: those that it lacks for looking, and those that are too many."""
+"""Privileges of the connected role: those it lacks for inspection, and those unsafe with untrusted code."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import LiteralString
 
 from pgdyno.base.errors import RefusedError
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.query import require
 from pgdyno.postgres.guc import Guc
 
@@ -21,8 +21,8 @@ _CAN_READ_BUILD: LiteralString = (
     "SELECT pg_catalog.has_function_privilege('pg_catalog.pg_config()', 'EXECUTE')"
 )
 
-# A role that a session can become counts without INHERIT: also the one that it was authenticated as, which
-# code takes back from a SET SESSION AUTHORIZATION. Of a superuser, nothing else is to be said.
+# Roles that the session can SET ROLE to count even without INHERIT, and so does the authenticated role, which
+# code can restore after a SET SESSION AUTHORIZATION. A superuser needs no further description.
 _POWERS: LiteralString = """
     SELECT r.rolname, r.rolname OPERATOR(pg_catalog.=) session_user, r.rolsuper, r.rolreplication
       FROM pg_catalog.pg_roles r
@@ -35,12 +35,12 @@ _POWERS: LiteralString = """
                  WHERE a.pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()), r.oid, 'MEMBER'))
      ORDER BY r.rolsuper DESC, r.rolname OPERATOR(pg_catalog.=) session_user DESC, r.rolname LIMIT 1"""
 _POWERFUL = ["pg_execute_server_program", "pg_read_server_files", "pg_write_server_files"]
-_CREATEROLE_IS_LIMITED_SINCE = 160_000  # before, it can make itself a member of any role but superusers
+_CREATEROLE_IS_LIMITED_SINCE = 160_000  # before, CREATEROLE could grant itself any role except superusers
 
 _ROLE_SOURCES = ("database", "user", "database user")
 _CLIENT_SOURCES = ("client",)
 _CLIENT_OWN = frozenset({"application_name", "client_encoding"})
-"""Settings that belong to a connection by nature, so that nothing of the server's is hidden behind them."""
+"""Settings that clients normally set per connection: they hide no server-wide value of interest."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ def read_privileges(connection: Connection) -> Privileges:
 
 
 def require_powerless(connection: Connection, deed: str) -> None:
-    """Refuse a role with whose rights code of others could leave the database, before that code is met.
+    """Refuse a role with privileges that untrusted code could use to break out of the database.
 
-    ``deed`` is what the server would do with statements, tables and types that others have made: PostgreSQL
-    runs functions of theirs while it plans, casts and compares. Such code takes back a SET ROLE.
+    ``deed`` is the server's action on statements, tables and types of other users. While PostgreSQL plans,
+    casts and compares, it runs their functions, which can undo a SET ROLE.
     Raises: RefusedError, ServerError.
     """
     power, info = power_of(connection), connection.info
@@ -77,20 +77,20 @@ def require_powerless(connection: Connection, deed: str) -> None:
         return
     raise RefusedError(
         f'role "{info.user}" {power}',
-        detail=f"{deed} with its rights: functions of any role that can create one would have them, too",
+        detail=f"{deed} with its rights, which functions created by other roles could then use",
         hint="connect as the application's role: "
         f"--dsn 'host={info.host} port={info.port} dbname={info.dbname} user=…'",
     )
 
 
-@answers_of_postgresql()
+@checked_results()
 def power_of(connection: Connection) -> str | None:
-    """Return the connected role's rights beyond the database, in words; None if it has none.
+    """Return a description of the connected role's rights beyond the database; None if it has none.
 
     Raises: ServerError.
     """
     may_make_itself = connection.info.server_version < _CREATEROLE_IS_LIMITED_SINCE
-    with failures_in_words():
+    with server_errors_converted():
         found = connection.execute(_POWERS, (may_make_itself, _POWERFUL)).fetchall()
     if not found:
         return None
@@ -104,7 +104,7 @@ def power_of(connection: Connection) -> str | None:
 
 
 def hidden_things(privileges: Privileges, settings: Mapping[str, Guc]) -> tuple[str, ...]:
-    """Describe the information hidden from the role, one sentence per item."""
+    """Return one sentence per kind of information that is hidden from the role."""
     return (*_hidden_by_privilege(privileges), *_hidden_by_overrides(settings.values()))
 
 
@@ -129,7 +129,7 @@ def _hidden_by_privilege(privileges: Privileges) -> list[str]:
 
 
 def _hidden_by_overrides(settings: Collection[Guc]) -> list[str]:
-    """Name settings whose server-wide value lies behind one of the role, the database or the connection."""
+    """Name settings with a server-wide value that the role, the database or the connection overrides."""
     hidden = []
     for sources, owner in ((_ROLE_SOURCES, "role or database"), (_CLIENT_SOURCES, "connection (PGOPTIONS)")):
         names = sorted(guc.name for guc in settings if guc.source in sources and guc.name not in _CLIENT_OWN)

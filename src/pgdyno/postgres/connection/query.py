@@ -1,6 +1,6 @@
 """Query a server and return a Fact.
 
-Data that the role may not see or the server does not know is an Unknown value.
+The value is Unknown if the role lacks the privilege or the server does not have the object.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Row = tuple[Any, ...]
 def ask_rows(
     connection: Connection, sql: LiteralString, source: str, parameters: Sequence[object] | None = None
 ) -> Fact[tuple[Row, ...]]:
-    """Run a query; unknown if the role may not, the server has no such object, or it took too long.
+    """Run a query. The result is unknown without the privilege, without the object, or after a timeout.
 
-    Raises: ConnectionFailedError if the connection is gone.
+    Raises: ConnectionFailedError if the connection is lost; ServerError for other errors.
     """
     try:
         return Fact(tuple(connection.execute(sql, parameters).fetchall()), source)
     except errors.InsufficientPrivilege as error:
         return Fact(Unknown(_message(error)), source)
     except (errors.UndefinedFunction, errors.UndefinedTable, errors.UndefinedColumn) as error:
-        return Fact(Unknown(f"this server does not have it: {_message(error)}"), source)
+        return Fact(Unknown(f"not available on this server: {_message(error)}"), source)
     except (errors.QueryCanceled, errors.LockNotAvailable) as error:
         return Fact(Unknown(_message(error)), source)
     except psycopg.Error as error:
@@ -41,32 +41,32 @@ def ask_rows(
 
 
 def ask(connection: Connection, sql: LiteralString, kind: type[T], source: str) -> Fact[T]:
-    """Ask for one value of a Python type; NULL and no row at all are unknown.
+    """Query one value of a Python type. NULL and an empty result are unknown.
 
-    Raises: ConnectionFailedError if the connection is gone.
+    Raises: ConnectionFailedError if the connection is lost; ServerError for a value of another type.
     """
     rows = ask_rows(connection, sql, source)
     if isinstance(rows.value, Unknown):
         return Fact(rows.value, source)
     value = rows.value[0][0] if rows.value else None
     if value is None:
-        return Fact(Unknown("the server gives no value"), source)
+        return Fact(Unknown("the server returned no value"), source)
     if not isinstance(value, kind):
-        raise ServerError(f"{source} gave {type(value).__name__}, expected {kind.__name__}")
+        raise ServerError(f"{source} returned {type(value).__name__}, expected {kind.__name__}")
     return Fact(value, source)
 
 
 def require(connection: Connection, sql: LiteralString, kind: type[T], source: str) -> T:
-    """Ask for a value that every role can see on every server.
+    """Query a value that every role can see on every server.
 
-    Raises: ServerError if the server does not give it after all.
+    Raises: ServerError if the server does not return it; ConnectionFailedError.
     """
     fact = ask(connection, sql, kind, source)
     if isinstance(fact.value, Unknown):
-        raise ServerError(f"the server does not answer {source}", detail=fact.value.reason)
+        raise ServerError(f"the server does not report {source}", detail=fact.value.reason)
     return fact.value
 
 
 def _message(error: psycopg.Error) -> str:
-    """Return the server's primary message alone."""
+    """Return the server's primary message, without detail and context."""
     return error.diag.message_primary or str(error)

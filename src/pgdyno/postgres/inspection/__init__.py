@@ -1,1 +1,1 @@
-"""Server inspection: information that a server provides about itself."""
+"""Server inspection: facts from a server's catalogs, data directory and processes."""

@@ -1,14 +1,14 @@
-"""The planner's statistics of columns, as pg_stats shows them to the role."""
+"""Planner statistics of columns, as visible to the role in pg_stats."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from pgdyno.postgres.answers import answers_of_postgresql
 from pgdyno.postgres.catalogued_tables import Column, ColumnStatistics
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 
 FROM_PG_STATS = """
 s.null_frac::pg_catalog.float8, s.avg_width, s.n_distinct::pg_catalog.float8,
@@ -17,9 +17,9 @@ s.histogram_bounds::pg_catalog.text::pg_catalog.text[], s.correlation::pg_catalo
 s.most_common_elems::pg_catalog.text::pg_catalog.text[], s.most_common_elem_freqs::pg_catalog.float8[],
 s.elem_count_histogram[pg_catalog.array_upper(s.elem_count_histogram, 1)]::pg_catalog.float8
 """
-"""The columns of pg_stats, called s, that ``statistics_of`` takes."""
-# Of a partitioned table, statistics of all partitions are made by ANALYZE of the table itself alone, which
-# autovacuum never does: then the partition with most rows tells of all.
+"""The columns of pg_stats (alias s) that ``statistics_of`` takes."""
+# A partitioned table has statistics of its own only after an ANALYZE of the table itself, which autovacuum
+# never runs. Without them, the partition with most rows represents all.
 _OF_COLUMNS = f"""
 SELECT DISTINCT ON (w.place) w.place, {FROM_PG_STATS}
 FROM ROWS FROM (pg_catalog.unnest(%s::pg_catalog.text[]), pg_catalog.unnest(%s::pg_catalog.text[]),
@@ -42,28 +42,28 @@ JOIN pg_catalog.pg_stats s ON s.schemaname OPERATOR(pg_catalog.=) pn.nspname
 ORDER BY w.place, p.is_whole DESC, s.inherited DESC
 """  # noqa: S608 — constants
 MOST_ROWS = 1 << 40
-"""More than fit into a table."""
+"""More rows than fit into a table."""
 _WIDEST_BYTES = 1 << 30  # no value is wider
 _ROUNDING = 1e-3  # of floats of 32 bits
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_column_statistics(
     connection: Connection, columns: Collection[Column]
 ) -> Mapping[str, ColumnStatistics]:
-    """Return statistics by the paths of columns, of those that the server shows any of.
+    """Return statistics by column path, for the columns with visible statistics.
 
-    The search path is empty meanwhile. Raises: ServerError, ConnectionFailedError.
+    The connection's search path must be empty. Raises: ServerError, ConnectionFailedError.
     """
     wanted = list(columns)
     names = ([one.schema for one in wanted], [one.table for one in wanted], [one.name for one in wanted])
-    with failures_in_words():
+    with server_errors_converted():
         rows = connection.execute(_OF_COLUMNS, names).fetchall()
     return {wanted[int(place) - 1].path: statistics_of(its) for place, *its in rows}
 
 
 def statistics_of(values: Sequence[Any]) -> ColumnStatistics:
-    """Return a row of ``FROM_PG_STATS``. Raises: ValueError, TypeError for another row than PostgreSQL's."""
+    """Convert a row of ``FROM_PG_STATS``. Raises: ValueError, TypeError for an invalid row."""
     nulls, width, distinct, common, frequencies, bounds, correlation, *of_elements = values
     elements, element_frequencies, count = of_elements
     return ColumnStatistics(
@@ -81,7 +81,7 @@ def statistics_of(values: Sequence[Any]) -> ColumnStatistics:
 
 
 def within(value: Any, low: float, high: float) -> float:
-    """Return a number of the statistics. Raises: ValueError for one that they cannot have."""
+    """Return a number clamped to its valid range, after rounding errors. Raises: ValueError outside it."""
     if not low - _ROUNDING <= float(value) <= high + _ROUNDING:
         raise ValueError(f"{value} is not between {low} and {high}")
     return min(max(float(value), low), high)

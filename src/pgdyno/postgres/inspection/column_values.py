@@ -1,6 +1,6 @@
-"""How often a table's rows have which values of a column: a sample of the rows, and the keys' range.
+"""The distribution of a column's values: a sample of rows, and the range of integer keys.
 
-What is read stays with the copy of the data; it is not part of a workload file.
+The values stay with the copy of the data; they are not part of a workload file.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from pgdyno.postgres.answers import answers_of_postgresql
 from pgdyno.postgres.catalogued_tables import Column
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import READING, look
 
-_MOST_VALUES = 10_000  # arbitrary: some hundred kB of a column
+_MOST_VALUES = 10_000  # arbitrary: a few hundred kB per column
 _LONGEST = 200  # characters of a value
-_DENSE = 1.1  # a range of keys with so few gaps is drawn from as a whole
+_DENSE = 1.1  # largest ratio of a key range to its rows for which the range replaces a sample
 _SIZE = """
 SELECT GREATEST(c.reltuples, 0)::pg_catalog.float8 FROM pg_catalog.pg_class c
 WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)
@@ -34,9 +34,9 @@ ORDER BY pg_catalog.random() LIMIT %s
 
 @dataclass(frozen=True)
 class ColumnValues:
-    """Values of a column. ``dense``: the lowest and highest of keys between which hardly any is missing.
+    """Values of a column. ``dense``: the lowest and highest of integer keys with few gaps.
 
-    ``sample`` are values of rows taken at random, as text; ``highest`` is that of an integer key.
+    ``sample``: values of random rows, as text. ``highest``: the highest value of an integer key.
     """
 
     sample: tuple[str, ...] = ()
@@ -45,14 +45,14 @@ class ColumnValues:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is any."""
+        """Whether any values are known."""
         return bool(self.sample) or self.dense is not None
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_column_values(connection: Connection, column: Column) -> ColumnValues:
-    """Return values of a table's column; none of a view's. Raises: ServerError, say for a closed table."""
-    with failures_in_words(), look(connection, READING):  # the seed and its numbers belong to one session
+    """Return values of a table's column; empty for a view's. Raises: ServerError, e.g. without SELECT."""
+    with server_errors_converted(), look(connection, READING):  # the seed is per session
         return _values_of(connection, column)
 
 
@@ -75,7 +75,7 @@ def _values_of(connection: Connection, column: Column) -> ColumnValues:
 
 
 def _sample(rows: float) -> sql.Composable:
-    """Return the clause that takes some pages of a large table, with twice the rows that are kept."""
+    """Return a TABLESAMPLE clause for a large table, for about twice the rows that are kept."""
     share = 100 * 2 * _MOST_VALUES / rows
     if share >= 100:
         return sql.SQL("")

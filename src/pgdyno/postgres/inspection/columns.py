@@ -1,11 +1,11 @@
-"""Columns of a database's own tables, the types of a statement's parameters, and the cluster's identifier."""
+"""Columns of a database's user tables, a statement's parameter types, and the cluster's identifier."""
 
 from __future__ import annotations
 
-from pgdyno.postgres.answers import answers_of_postgresql
 from pgdyno.postgres.catalogued_tables import Column
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import READING, look, parameter_types
 
 _COLUMNS = """
@@ -42,11 +42,11 @@ _FOREIGN = """
 SELECT c.oid::pg_catalog.regclass::pg_catalog.text
 FROM pg_catalog.pg_class c WHERE c.relkind OPERATOR(pg_catalog.=) 'f' ORDER BY 1
 """
-# The value that sessions begin with: one of them may have another, perhaps this one.
+# The value at session start; this session may have changed it.
 _SEARCH_PATH = """
 SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'
 """
-# One statement, which is parsed before the search path is another one.
+# One statement: it is parsed before the search path changes.
 _SCHEMAS = """
 SELECT pg_catalog.set_config('search_path', %s, true), pg_catalog.current_schemas(true)::pg_catalog.text[]
 """
@@ -56,14 +56,14 @@ FROM pg_catalog.unnest(%s::pg_catalog.oid[]) WITH ORDINALITY AS t(oid, place) OR
 """
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_columns(connection: Connection, search_path: str) -> tuple[Column, ...]:
-    """Return the columns of all tables, views among them, in their order. Raises: ServerError.
+    """Return the columns of all tables and views, in table order. Raises: ServerError.
 
-    Those count as visible whose table is found by its name alone with this search path.
+    A column is visible if ``search_path`` finds its table by the unqualified name.
     """
     path = read_schemas(connection, search_path)
-    with failures_in_words(), look(connection, READING):
+    with server_errors_converted(), look(connection, READING):
         rows = connection.execute(_COLUMNS, {"path": path}).fetchall()
     return tuple(
         Column(str(schema), str(table), str(name), str(type_), bool(is_key), bool(is_visible), references)
@@ -71,50 +71,50 @@ def read_columns(connection: Connection, search_path: str) -> tuple[Column, ...]
     )
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_identity(connection: Connection) -> tuple[int, str]:
-    """Return the identifier of the cluster, which its physical copies share, and the database's name there.
+    """Return the cluster's system identifier, shared by its physical copies, and the database's real name.
 
-    A proxy may call the database otherwise. Raises: ServerError.
+    A proxy may use a different database name. Raises: ServerError.
     """
-    with failures_in_words():
+    with server_errors_converted():
         [[identifier, database]] = connection.execute(_IDENTITY).fetchall()
     return int(identifier), str(database)
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_search_path(connection: Connection) -> str:
-    """Return where a session of the role looks for names without a schema. Raises: ServerError."""
-    with failures_in_words():
+    """Return the search path of a new session of the role. Raises: ServerError."""
+    with server_errors_converted():
         [[path]] = connection.execute(_SEARCH_PATH).fetchall()
     return str(path)
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_schemas(connection: Connection, search_path: str | None) -> list[str]:
-    """Return the schemas that a search path stands for, pg_catalog among them; None: the role's own.
+    """Return the existing schemas in a search path, including pg_catalog; None: the role's search path.
 
     Raises: ServerError.
     """
-    with failures_in_words(), look(connection, READING):
+    with server_errors_converted(), look(connection, READING):
         [[_, schemas]] = connection.execute(_SCHEMAS, (search_path,)).fetchall()
     return [str(one) for one in schemas]
 
 
-@answers_of_postgresql()
+@checked_results()
 def foreign_tables(connection: Connection) -> tuple[str, ...]:
-    """Return tables of other servers, to which a statement would lead. Raises: ServerError."""
-    with failures_in_words():
+    """Return the foreign tables: a statement on them would access other servers. Raises: ServerError."""
+    with server_errors_converted():
         rows = connection.execute(_FOREIGN).fetchall()
     return tuple(str(name) for (name,) in rows)
 
 
-@answers_of_postgresql()
+@checked_results()
 def infer_types(connection: Connection, statement: str, search_path: str) -> tuple[str, ...]:
-    """Return the types of a statement's parameters: it is parsed with this search path, and never executed.
+    """Return a statement's parameter types. It is parsed with this search path, and never executed.
 
-    The server runs code of the statement's author even so, a domain's CHECK for a constant: the role must be
-    one without rights over the server. Raises: psycopg.Error if the server cannot parse it.
+    Even so, the server may run untrusted code, such as a domain's CHECK for a constant: use a role without
+    rights beyond the database. Raises: psycopg.Error if the server cannot parse the statement.
     """
     with look(connection, {"search_path": search_path}):
         types = parameter_types(connection, statement.encode(connection.info.encoding))

@@ -1,11 +1,11 @@
 """Read PostgreSQL's configuration files as text.
 
-Parsing alone, apart from ``read_configuration``.
+Parsing only, except ``read_configuration`` and ``read_regular_file``.
 
-Grammar: src/backend/utils/misc/guc-file.l. Only what a file says: whether a value is in force depends on
-the command line, on later files and on the server, which alone knows.
+Grammar: src/backend/utils/misc/guc-file.l. The result is a file's contents only: whether a value is in effect
+depends on the command line, on later files and on the server.
 
-The owner of a data directory may have put anything in a file's place.
+The files are untrusted: a data directory's owner may have replaced them with anything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INCLUDE_DEPTH = 10  # as CONF_FILE_MAX_DEPTH in src/include/utils/conffiles.h
 _MOST: Mapping[str, int] = MappingProxyType(
     {"files": 250, "characters": 4 << 20, "settings": 10_000, "names of directories": 10_000}
 )
-"""Arbitrary: files that include themselves, or a large one, many times take hours and all memory."""
+"""Arbitrary: repeated includes, of the file itself or of a large one, could take hours and all memory."""
 _LINE = re.compile(
     r"""\s* (?P<name> [A-Za-z_][\w$]* (?: \.[A-Za-z_][\w$]* )* )
         (?: \s*=\s* | \s+ )
@@ -35,11 +35,11 @@ _LINE = re.compile(
         \s* (?: \#.* )? $""",
     re.VERBOSE,
 )
-_MOST_BYTES = 1 << 20  # as in host/files/directory.py: a file of settings has some kilobytes
+_MOST_BYTES = 1 << 20  # as in host/files/directory.py; a configuration file has a few kilobytes
 
 
 def parse_line(line: str) -> tuple[str, str] | None:
-    """Return name and value of one line; None for a comment, an empty line, or one that is not valid."""
+    """Return a line's name and value; None for a comment, an empty line or a syntax error."""
     match = _LINE.match(line)
     if match is None:
         return None
@@ -47,10 +47,9 @@ def parse_line(line: str) -> tuple[str, str] | None:
 
 
 def read_configuration(path: Path) -> Iterator[FileSetting]:
-    """Return the settings of a file and of the files it includes, in the server's order; secrets redacted.
+    """Return the settings of a file and of its included files, in the server's order; secrets redacted.
 
-    Raises: OSError if the file, or a file that it includes, cannot be read, or if they are too many or too
-    large together.
+    Raises: OSError if one of the files cannot be read, or if they are too many or too large in total.
     """
     return _read(path, 0, Counter())
 
@@ -88,7 +87,7 @@ def _included(directive: str, target: Path, depth: int, counted: Counter[str]) -
 
 
 def _in_directory(directory: Path, counted: Counter[str]) -> list[Path]:
-    """Return files in C's collation, and never hidden ones, as GetConfFilesInDir does."""
+    """Return the .conf files in C collation order, without hidden ones, as GetConfFilesInDir does."""
     found = []
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -99,27 +98,27 @@ def _in_directory(directory: Path, counted: Counter[str]) -> list[Path]:
 
 
 def read_regular_file(path: Path) -> str:
-    """Return a file's text; bytes that are no UTF-8 are replaced.
+    """Return a file's text; invalid UTF-8 is replaced.
 
-    Raises: OSError, also for what is no regular file or larger than 1 MiB: a FIFO or a device may not end.
+    Raises: OSError, also for a file that is not regular (a FIFO or device may never end) or above 1 MiB.
     """
     if "\0" in str(path):
-        raise OSError(errno.EINVAL, "the name has a NUL byte in it", str(path))
-    look = os.open(path, os.O_PATH | os.O_CLOEXEC)  # opens no device: some do things when they are opened
+        raise OSError(errno.EINVAL, "the name contains a NUL byte", str(path))
+    handle = os.open(path, os.O_PATH | os.O_CLOEXEC)  # O_PATH: opening a device can have side effects
     try:
-        if not stat.S_ISREG(os.fstat(look).st_mode):
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-        content = _start_of(look, path)
+        content = _start_of(handle, path)
     finally:
-        os.close(look)
+        os.close(handle)
     if len(content) > _MOST_BYTES:
         raise OSError(errno.EFBIG, "it is larger than 1 MiB", str(path))
     return content.decode(errors="replace")
 
 
-def _start_of(look: int, path: Path) -> bytes:
+def _start_of(handle: int, path: Path) -> bytes:
     try:
-        with Path(f"/proc/self/fd/{look}").open("rb") as file:
+        with Path(f"/proc/self/fd/{handle}").open("rb") as file:
             return file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error  # the name that the user knows
+        raise OSError(error.errno, error.strerror, str(path)) from error  # the user's name for it

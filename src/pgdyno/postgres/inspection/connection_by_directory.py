@@ -18,16 +18,16 @@ from pgdyno.postgres.server import Postmaster
 
 Connect: TypeAlias = Callable[[str], Connection]
 _NO_PASSWORDS = {"passfile": "/dev/null/none", "require_auth": "none,scram-sha-256"}
-"""Parameters of libpq: no password of a file's, and that of the environment only by a proof of it.
+"""libpq parameters: no password file, and the environment's password only with SCRAM, never sent itself.
 
-libpq warns of a password file that is no plain one, but not of one that cannot be.
+libpq warns about a password file that is not a plain file, but not about a missing one.
 """
 
 
 def connect_by_directory(path: Path, *, database: str | None = None, by: Connect = connect) -> Connection:
-    """Connect to the server of a data directory, where its postmaster.pid says that it listens.
+    """Connect to the server of a data directory, at the address in its postmaster.pid.
 
-    Raises: DataDirectoryError, PrivilegeError; ConnectionFailedError, also if it does not run.
+    Raises: DataDirectoryError, PrivilegeError; ConnectionFailedError, also if the server does not run.
     """
     try:
         directory = read_data_directory(path.absolute())
@@ -35,7 +35,7 @@ def connect_by_directory(path: Path, *, database: str | None = None, by: Connect
         if isinstance(postmaster, Unknown):
             raise _not_running(path, postmaster.reason)
         return connect_as_owner(path, postmaster, owner, database=database, by=by)
-    except FileNotFoundError as error:  # the pid file goes at this very moment
+    except FileNotFoundError as error:  # the pid file was just removed
         raise _not_running(path, f"{error.filename} is gone") from error
 
 
@@ -44,9 +44,9 @@ def connect_as_owner(
 ) -> Connection:
     """Connect to a data directory's postmaster as its owner, unless the environment names another role.
 
-    Distributions let nobody else in over the socket (``peer``), not even root: who is root acts as the owner
-    for that moment, and as himself if that fails. The owner may have somebody else listen there: root shows
-    no password. Raises: ConnectionFailedError.
+    Distributions allow only the owner over the socket (``peer``), not even root. So root first connects with
+    the owner's user id, and then as root if that fails. The listening process may be under the owner's
+    control, so root reveals no password. Raises: ConnectionFailedError.
     """
     dsn = postmaster_dsn(postmaster, owner=owner, database=database)
     uid = path.stat().st_uid
@@ -55,21 +55,21 @@ def connect_as_owner(
     dsn = make_conninfo(dsn, **_NO_PASSWORDS)
     if "PGUSER" not in os.environ:
         try:
-            with acting_as(uid):  # the kernel says who is at the other end: unix(7), SO_PEERCRED
+            with acting_as(uid):  # the server gets the client's user id from the kernel: unix(7), SO_PEERCRED
                 return by(dsn)
         except ConnectionFailedError:
-            pass  # root himself is tried next; that attempt says why it fails
+            pass  # root is tried next; that attempt's error is reported
     try:
         return by(dsn)
     except ConnectionFailedError as error:
         if "PGPASSWORD" in (error.hint or ""):
-            error.hint = "set PGPASSWORD; files of passwords are read where --dsn names the server"
+            error.hint = "set PGPASSWORD, or use --dsn: only then are password files read"
         raise
 
 
 def _not_running(path: Path, reason: str) -> ConnectionFailedError:
     return ConnectionFailedError(
-        f'the server of data directory "{path}" takes no connections',
+        f'the server of data directory "{path}" does not accept connections',
         detail=reason,
         hint="start it, or name its running server with --dsn",
     )

@@ -1,7 +1,7 @@
 """Facts from the files of a data directory, whether its server runs or not.
 
-Writes nothing. Root opens the directory once, and reads with its owner's rights and no others: its files may
-be links, and may include files, that lead anywhere.
+Read-only. Root opens the directory once, and reads only with the owner's rights: links and include directives
+in it may lead anywhere.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _FILES = ("postgresql.conf", "postgresql.auto.conf")
 _MAJOR = re.compile(r"[0-9]{1,4}")
 _PID = re.compile(r"[1-9][0-9]{0,8}")
 _PORT = re.compile(r"[0-9]{1,5}")
-_SHOWN_CHARACTERS = 40  # arbitrary: of a file that should have two
+_SHOWN_CHARACTERS = 40  # arbitrary; PG_VERSION should have two
 
 
 def read_data_directory(path: Path) -> DataDirectory:
     """Read version, owner, configuration files and the postmaster's pid file.
 
-    Raises: DataDirectoryError if it is not a data directory; PrivilegeError if its files are closed to us.
+    Raises: DataDirectoryError if it is not a data directory; PrivilegeError if its files are not readable.
     """
     try:
         with _opened(path) as (place, uid):
@@ -48,12 +48,12 @@ def read_data_directory(path: Path) -> DataDirectory:
 def _closed(path: Path, detail: str) -> PrivilegeError:
     if os.geteuid() == 0:
         return PrivilegeError(
-            f'the files of data directory "{path}" cannot be read by its owner, whose rights root uses here',
+            f'the files of data directory "{path}" are not readable by its owner, and root uses its rights',
             detail=detail,
-            hint="let them belong to that user, as the server needs it",
+            hint="make that user the owner of the files, as the server requires",
         )
     return PrivilegeError(
-        f'the files of data directory "{path}" are closed to this user',
+        f'the files of data directory "{path}" are not readable by this user',
         detail=detail,
         hint="run pgdyno as the user who owns it or as root, or reach the running server with --dsn",
     )
@@ -61,7 +61,7 @@ def _closed(path: Path, detail: str) -> PrivilegeError:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[Path, int]]:
-    """Provide a path to the directory that is open, and its owner, whose rights root has meanwhile.
+    """Provide a path to the opened directory, and its owner's user id, with which root acts in the block.
 
     Errors name files by ``path``. Raises: DataDirectoryError, OSError.
     """
@@ -82,7 +82,7 @@ def _opened(path: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _shown(name: str, path: Path, place: Path) -> str:
-    """Return the name of a file as the user knows it."""
+    """Return a file's name below the user's ``path`` instead of the opened ``place``."""
     return str(path / Path(name).relative_to(place)) if Path(name).is_relative_to(place) else name
 
 
@@ -108,7 +108,7 @@ def _major(path: Path, place: Path) -> int:
     if not _MAJOR.fullmatch(text):
         raise DataDirectoryError(
             f'"{path}" is not a data directory pgdyno knows',
-            detail=f'its PG_VERSION says "{text[:_SHOWN_CHARACTERS]}"',
+            detail=f'its PG_VERSION contains "{text[:_SHOWN_CHARACTERS]}"',
         )
     return int(text)
 
@@ -117,7 +117,7 @@ def _name_of(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return str(uid)  # a container's user has no name outside
+        return str(uid)  # a container's user has no name on the host
 
 
 def _settings(path: Path, place: Path) -> Fact[tuple[FileSetting, ...]]:
@@ -139,25 +139,22 @@ def _postmaster(path: Path, place: Path) -> Fact[Postmaster]:
         return Fact(Unknown("not running: there is no postmaster.pid"), source)
     lines = read_regular_file(pid_file).splitlines()
     if len(lines) < 6 or not _PID.fullmatch(lines[0]) or not _PORT.fullmatch(lines[3]):
-        return Fact(Unknown("starting, or stopped while starting: postmaster.pid is not complete"), source)
+        return Fact(Unknown("starting, or stopped while starting: postmaster.pid is incomplete"), source)
     pid = int(lines[0])
     if not _is_running(pid):
         return Fact(
-            Unknown(f"not running: postmaster.pid names process {pid}, which is no PostgreSQL"), source
+            Unknown(f"not running: postmaster.pid names process {pid}, which is not PostgreSQL"), source
         )
     return Fact(Postmaster(pid, int(lines[3]), lines[4].strip() or None, lines[5].strip() or None), source)
 
 
 def _is_running(pid: int) -> bool:
-    """Whether the process with that id runs PostgreSQL.
-
-    After a crash the id may belong to another process.
-    """
+    """Whether the process with this id runs PostgreSQL; after a crash, the id may have been reused."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it exists, and belongs to another user
+        pass  # it exists and belongs to another user
     name = Path(f"/proc/{pid}/comm")
     return not name.is_file() or name.read_text(encoding="utf-8").startswith(("postgres", "postmaster"))

@@ -1,15 +1,15 @@
 """Complete inspection of a server over one connection. Changes nothing.
 
-Versions are never consulted for what a build can do: builds of one version differ. The questions work as an
-ordinary role, as a member of pg_monitor and as superuser; what the role may not
-see is said in words.
+A build's capabilities are never derived from its version: builds of one version differ. The queries work for
+an ordinary role, for a member of pg_monitor and for a superuser. ``Server.hidden`` lists what the role may
+not see.
 
-Other managers of a server's configuration are Patroni, a Kubernetes operator, a cloud service. Their users
-change a setting elsewhere; what pgdyno wrote behind their back would be overwritten, or would beat theirs
-for ever. Only positive evidence counts: an unrecognised server has no known manager. Sources: Patroni's
+Configuration managers are Patroni, Kubernetes operators and cloud services. Their users change settings
+elsewhere: settings written by pgdyno would be overwritten, or would override the manager's forever. Only
+positive evidence counts: an unrecognised server has no known manager. Sources: Patroni's
 patroni/postgresql/config.py (CMDLINE_OPTIONS, the name postgresql.base.conf) and connection.py
-(application_name); CloudNativePG's pkg/postgres/configuration.go (cnpg.config_sha256); the setting prefixes
-are those that the services' own documentation names.
+(application_name); CloudNativePG's pkg/postgres/configuration.go (cnpg.config_sha256); for the setting
+prefixes, the services' documentation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import LiteralString
 
 from pgdyno.base.errors import ServerError
 from pgdyno.base.facts import Fact, Unknown, unknown
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.privileges import hidden_things, read_privileges
 from pgdyno.postgres.connection.query import ask, ask_rows, require
@@ -36,12 +36,12 @@ _PATRONI_CHANGE = "patronictl edit-config"
 _PATRONI_COMMAND_LINE = frozenset(
     {"cluster_name", "max_locks_per_transaction", "track_commit_timestamp", "wal_log_hints"}
 )
-"""Options that Patroni always passes and hardly anybody else does, least of all together."""
+"""Options that Patroni always passes. Other tools rarely do, least of all together."""
 
 
 @dataclass(frozen=True)
 class _Service:
-    """A service that shows itself by settings of its own."""
+    """A service recognised by the prefix of its custom settings."""
 
     prefix: str
     name: str
@@ -59,13 +59,13 @@ _SERVICES = (
 
 
 def read_managers(connection: Connection, settings: Mapping[str, Guc]) -> tuple[ConfigurationManager, ...]:
-    """Return every configuration manager that left its mark on the server."""
+    """Return every configuration manager with evidence on the server."""
     clients = ask_rows(connection, _CLIENTS, "pg_stat_activity").or_else(())
     return recognise(settings.values(), [name for (name,) in clients if name])
 
 
 def recognise(settings: Iterable[Guc], client_names: Iterable[str]) -> tuple[ConfigurationManager, ...]:
-    """Recognise managers by settings and by the names of the clients that are connected. Pure."""
+    """Recognise managers by settings and by application names of connected clients. Pure."""
     gucs = tuple(settings)
     managers = []
     if evidence := _patroni(gucs, client_names):
@@ -85,7 +85,7 @@ def _patroni(gucs: Collection[Guc], client_names: Iterable[str]) -> str | None:
             return f"{guc.name} comes from {guc.sourcefile}"
     for name in client_names:
         if name.startswith("Patroni"):
-            return f'a client calls itself "{name}"'
+            return f'a client has the application name "{name}"'
     on_command_line = {guc.name for guc in gucs if guc.source == "command line"}
     if on_command_line >= _PATRONI_COMMAND_LINE:
         return f"{', '.join(sorted(_PATRONI_COMMAND_LINE))} are set on the command line"
@@ -96,9 +96,9 @@ _BACKEND_START: LiteralString = """
     SELECT pg_catalog.date_part('epoch', backend_start)::pg_catalog.float8
       FROM pg_catalog.pg_stat_activity WHERE pid OPERATOR(pg_catalog.=) pg_catalog.pg_backend_pid()"""
 _VERSION = re.compile(r"\d+[A-Za-z0-9 ._+~:,()/@-]{0,200}", re.ASCII)
-"""A number, and what packagers and forks add to it (configure --with-extra-version)."""
+"""A number, with additions by packagers and forks (configure --with-extra-version)."""
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:[/\\]")
-"""How paths begin on Unix and on Windows."""
+"""The start of an absolute path on Unix and on Windows."""
 _SHARED_MEMORY: LiteralString = (
     "SELECT pg_catalog.sum(allocated_size)::pg_catalog.int8 FROM pg_catalog.pg_shmem_allocations"
 )
@@ -139,17 +139,17 @@ _WALSENDERS: LiteralString = """
 
 @dataclass(frozen=True)
 class Backend:
-    """The server's process behind a connection; ``pid`` as the server sees it, in its own PID namespace."""
+    """A connection's backend; ``pid`` is the process id in the server's PID namespace."""
 
     pid: int
-    start_s: float | None  # seconds since 1970; None: the server does not show it
+    start_s: float | None  # seconds since 1970; None: hidden from the role
 
 
-@answers_of_postgresql()
+@checked_results()
 def inspect_server(connection: Connection) -> Server:
-    """Read all that the connected role may see. Co-location is not known here: it takes a look at the host.
+    """Read everything that the connected role may see. Co-location stays unknown: it needs host access.
 
-    Raises: ServerError if the server does not answer what every role may ask, or not as PostgreSQL does;
+    Raises: ServerError if a query that every role may run fails, or a result does not have PostgreSQL's form;
     ConnectionFailedError if the connection is lost.
     """
     settings = read_settings(connection)
@@ -179,16 +179,16 @@ def inspect_server(connection: Connection) -> Server:
 
 
 def _wal_segments_made(connection: Connection, settings: Mapping[str, Guc]) -> Fact[int]:
-    """Return how many segments were made; one write is counted for each."""
+    """Return how many segments were created; pg_stat_io counts one write for each."""
     if _version_num(settings) < _WAL_IN_PG_STAT_IO:
         return unknown(f"PostgreSQL {_version(settings)} does not count it", "pg_stat_io")
     return ask(connection, _SEGMENTS_MADE, int, "pg_stat_io")
 
 
 def identify_backend(connection: Connection) -> Backend:
-    """Return how the connection's backend is recognised on its host.
+    """Return the identity of the connection's backend, by which it can be found on its host.
 
-    The server is asked for the pid: through a pooler, libpq's own idea of it is the pooler's.
+    The server reports the pid: through a pooler, libpq would return the pooler's.
     """
     return Backend(
         pid=require(connection, "SELECT pg_catalog.pg_backend_pid()", int, "pg_backend_pid()"),
@@ -197,22 +197,22 @@ def identify_backend(connection: Connection) -> Backend:
 
 
 def _version_num(settings: Mapping[str, Guc]) -> int:
-    told = _told(settings, "server_version_num")
-    if not (told.isascii() and told.isdigit()):
-        raise _not_postgresql("server_version_num", told, "PostgreSQL reports a whole number, 180006")
-    return int(told)
+    value = _value(settings, "server_version_num")
+    if not (value.isascii() and value.isdigit()):
+        raise _not_postgresql("server_version_num", value, "PostgreSQL reports an integer, such as 180006")
+    return int(value)
 
 
 def _version(settings: Mapping[str, Guc]) -> str:
-    """Return the version, which nobody has to quote. Its form is the server's choice, its characters not."""
-    told = _told(settings, "server_version")
-    if not _VERSION.fullmatch(told):
-        raise _not_postgresql("server_version", told, "PostgreSQL reports 18.6 or 18.6 (Debian 18.6-1)")
-    return told
+    """Return the version, restricted to characters that need no quoting; its form is not restricted."""
+    value = _value(settings, "server_version")
+    if not _VERSION.fullmatch(value):
+        raise _not_postgresql("server_version", value, "PostgreSQL reports 18.6 or 18.6 (Debian 18.6-1)")
+    return value
 
 
 def _check_configuration_file(settings: Mapping[str, Guc]) -> None:
-    """Raise unless it is an absolute path, or hidden from this role, or not there."""
+    """Check that it is an absolute path, hidden from this role, or empty. Raises: ServerError."""
     guc = settings.get("config_file")
     if guc is None or not guc.setting:
         return
@@ -220,17 +220,17 @@ def _check_configuration_file(settings: Mapping[str, Guc]) -> None:
         raise _not_postgresql("config_file", guc.setting, "PostgreSQL reports an absolute path")
 
 
-def _told(settings: Mapping[str, Guc], name: str) -> str:
+def _value(settings: Mapping[str, Guc], name: str) -> str:
     guc = settings.get(name)
     return "" if guc is None else guc.setting
 
 
-def _not_postgresql(name: str, told: str, usual: str) -> ServerError:
-    shown = ascii(told[:_SHOWN])[1:-1]
+def _not_postgresql(name: str, value: str, usual: str) -> ServerError:
+    shown = ascii(value[:_SHOWN])[1:-1]
     return ServerError(
-        f'the server gives an invalid value for "{name}": "{shown}"',
+        f'the server reports an invalid value for "{name}": "{shown}"',
         detail=usual,
-        hint="connect to the server itself if there is a proxy between",
+        hint="connect to the server directly if there is a proxy in between",
     )
 
 
@@ -242,7 +242,7 @@ def _data_directory(settings: Mapping[str, Guc]) -> Fact[str]:
 
 
 def read_capabilities(connection: Connection, settings: Mapping[str, Guc]) -> Capabilities:
-    """Return the build's capabilities, from allowed setting values and from functions."""
+    """Return the build's capabilities, from the allowed values of settings and from functions."""
     return Capabilities(
         io_methods=_choices(settings, "io_method", absent=()),
         wal_compression_methods=_wal_compression(settings),
@@ -254,7 +254,7 @@ def read_capabilities(connection: Connection, settings: Mapping[str, Guc]) -> Ca
 
 
 def _choices(settings: Mapping[str, Guc], name: str, *, absent: tuple[str, ...]) -> Fact[tuple[str, ...]]:
-    """Return an enum's values without the plain switches; ``absent`` where there is no such setting."""
+    """Return an enum's values except on and off; ``absent`` if the setting does not exist."""
     guc = settings.get(name)
     values = absent if guc is None else tuple(value for value in guc.enumvals if value not in _SWITCHES)
     return Fact(values, f"pg_settings.enumvals of {name}")
@@ -263,13 +263,13 @@ def _choices(settings: Mapping[str, Guc], name: str, *, absent: tuple[str, ...])
 def _wal_compression(settings: Mapping[str, Guc]) -> Fact[tuple[str, ...]]:
     guc = settings.get("wal_compression")
     if guc is not None and guc.vartype == "bool":
-        # Before there was a choice, "on" was PostgreSQL's own pglz.
+        # Before 15 the setting was a Boolean, and "on" meant pglz.
         return Fact(("pglz",), "pg_settings.vartype of wal_compression")
     return _choices(settings, "wal_compression", absent=())
 
 
 def _jit(connection: Connection) -> Fact[bool]:
-    """Ask with jit switched on for this statement: pg_jit_available() says no where it is merely off."""
+    """Query with jit = on for this statement: pg_jit_available() also returns false if jit is off."""
     return ask(connection, _JIT, bool, "pg_jit_available()")
 
 
@@ -284,14 +284,14 @@ def _ssl(settings: Mapping[str, Guc]) -> Fact[bool]:
 def _build(connection: Connection, sql: LiteralString, source: str) -> Fact[str]:
     flags = ask(connection, sql, str, source)
     if flags.or_none() in ("", "not recorded"):
-        return Fact(Unknown("the build has not recorded it"), source)
+        return Fact(Unknown("not recorded in the build"), source)
     return flags
 
 
 def read_databases_bytes(connection: Connection) -> Fact[int]:
-    """Return the size of all databases together; unknown if the role may not see one of them.
+    """Return the total size of all databases; unknown if the role may not see one of them.
 
-    A partial sum would look like a small server, so there is none.
+    A partial sum would be misleading.
     """
     rows = ask_rows(connection, _SIZES, "sum of pg_database_size()")
     if isinstance(rows.value, Unknown):
@@ -303,15 +303,15 @@ def read_databases_bytes(connection: Connection) -> Fact[int]:
 
 
 def read_standbys(connection: Connection) -> Fact[tuple[Standby, ...]]:
-    """Return physical standbys: connected ones, and unused physical slots, whose standby may come back.
+    """Return physical standbys: connected ones, and inactive physical slots, which a standby may use again.
 
-    Base backups and logical subscribers are no standbys. Every role sees that a WAL sender exists, but
-    not its state.
+    Base backups and logical subscribers do not count. Every role can see that a WAL sender exists, but not
+    its state.
     """
     rows = ask_rows(connection, _WALSENDERS, "pg_stat_replication, pg_replication_slots")
     if isinstance(rows.value, Unknown):
         return Fact(rows.value, rows.source)
     if any(state is None for _, state, _ in rows.value):
-        reason = f"WAL senders are there ({len(rows.value)}), but the role may not see their activity"
+        reason = f"WAL senders exist ({len(rows.value)}), but the role may not see their activity"
         return Fact(Unknown(reason), rows.source)
     return Fact(tuple(Standby(*row) for row in rows.value), rows.source)

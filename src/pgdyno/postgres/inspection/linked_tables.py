@@ -1,4 +1,4 @@
-"""Tables of a database with the foreign keys between them: catalogues alone are read, no table."""
+"""Tables of a database with the foreign keys between them. Only catalogs are read, no table."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pgdyno.base.errors import PrivilegeError, RefusedError
-from pgdyno.postgres.answers import answers_of_postgresql
 from pgdyno.postgres.catalogued_tables import KeyColumn, Link, LinkedTable, Relation
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.inspection.column_statistics import MOST_ROWS, within
 
 _MOST_NAMED = 8
@@ -62,8 +62,8 @@ WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p}'::pg_catalog."char"[])
                     AND d.objid OPERATOR(pg_catalog.=) c.oid AND d.deptype OPERATOR(pg_catalog.=) 'e')
 ORDER BY n.nspname, c.relname
 """
-# Of a partitioned table's foreign key, the partitions have copies, which name it as their parent. A domain's
-# CHECK is a function of its owner: values are cast to the type below. MATCH FULL and SIMPLE ask for the same.
+# Partitions have copies of a partitioned table's foreign key, with conparentid set. Values are cast to a
+# domain's base type, because a domain's CHECK runs its owner's code. MATCH FULL and SIMPLE are treated alike.
 _LINKS = """
 WITH RECURSIVE below AS (
     SELECT t.oid, t.oid AS type FROM pg_catalog.pg_type t
@@ -127,14 +127,14 @@ class LinkedTables(NamedTuple):
     links: tuple[Link, ...]
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_linked_tables(connection: Connection) -> LinkedTables:
-    """Return the tables of a database, as a connection with an empty search path sees them.
+    """Return the tables of a database, over a connection with an empty search path.
 
-    Raises: PrivilegeError for a table that the role may not read; RefusedError for policies that would hide
-    rows, and for partitions on other servers; ServerError, ConnectionFailedError.
+    Raises: PrivilegeError for a table that the role may not read; RefusedError for row security policies
+    that would hide rows, and for partitions on other servers; ServerError, ConnectionFailedError.
     """
-    with failures_in_words():
+    with server_errors_converted():
         rows = connection.execute(_TABLES).fetchall()
         links = [_link(row) for row in connection.execute(_LINKS).fetchall()]
     _require_all_rows(rows)
@@ -144,24 +144,27 @@ def read_linked_tables(connection: Connection) -> LinkedTables:
     return LinkedTables(tables, between)
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_sequences(connection: Connection) -> Mapping[tuple[str, str], int]:
-    """Return the last value of each sequence that the role may read, if it was used. Raises: ServerError."""
-    with failures_in_words():
+    """Return the last value of each used sequence that the role may read. Raises: ServerError."""
+    with server_errors_converted():
         rows = connection.execute(_SEQUENCES).fetchall()
     return {(str(schema), str(name)): int(last) for schema, name, last in rows}
 
 
-@answers_of_postgresql()
+@checked_results()
 def has_large_objects(connection: Connection) -> bool:
     """Whether a database has large objects. Raises: ServerError."""
-    with failures_in_words():
+    with server_errors_converted():
         [[found]] = connection.execute(_LARGE_OBJECTS).fetchall()
     return bool(found)
 
 
 def _require_all_rows(rows: Sequence[Sequence[Any]]) -> None:
-    """Raise unless the role sees every row of every table, and all of them are on this server."""
+    """Check that the role can read every row of every table, and that all are on this server.
+
+    Raises: PrivilegeError, RefusedError.
+    """
     paths = [(f"{row[1]}.{row[2]}", *row[9:12]) for row in rows]
     if unread := [path for path, may_read, *_ in paths if not may_read]:
         raise PrivilegeError(
@@ -170,15 +173,15 @@ def _require_all_rows(rows: Sequence[Sequence[Any]]) -> None:
         )
     if policed := [path for path, _, is_policed, _ in paths if is_policed]:
         raise RefusedError(
-            f"policies hide rows of {_listed(policed)} from the role",
-            detail="a sample of the rows that are left would not be one of the table",
+            f"row security policies hide rows of {_listed(policed)} from the role",
+            detail="a sample of the visible rows would not represent the table",
             hint="connect as the tables' owner, or as a role with BYPASSRLS",
         )
     if elsewhere := [path for path, _, _, is_elsewhere in paths if is_elsewhere]:
         raise RefusedError(
             f"{_listed(elsewhere)} has partitions on other servers",
-            detail="pgdyno does not read other servers than the one that it was given",
-            hint="copy the whole database, without --sample: pg_dump leaves foreign tables' rows out",
+            detail="pgdyno reads only the named server",
+            hint="copy the whole database, without --sample: pg_dump omits the rows of foreign tables",
         )
 
 
@@ -215,9 +218,9 @@ def _link(row: Sequence[Any]) -> Link:
 
 
 def _operator(text: str) -> str:
-    """Return an operator's name. Raises: ValueError for anything else."""
+    """Return the text if it is an operator's qualified name. Raises: ValueError otherwise."""
     if _OPERATOR.fullmatch(text) is None:
-        raise ValueError(f"{text} is no operator")
+        raise ValueError(f"{text} is not an operator")
     return text
 
 

@@ -1,12 +1,12 @@
-"""The scale of a database that pgbench has initialised."""
+"""The scale factor of a database initialised by pgbench."""
 
 from __future__ import annotations
 
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 
-# A plain table alone is read: a view or a policy could have code of its owner.
+# Only a plain table is read: a view or a policy could run its owner's code.
 _IS_TABLE = """
 SELECT EXISTS (
     SELECT 1 FROM pg_catalog.pg_class c
@@ -17,10 +17,10 @@ SELECT EXISTS (
 _SCALE = "SELECT pg_catalog.count(*) FROM ONLY public.pgbench_branches"
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_pgbench_scale(connection: Connection) -> int | None:
-    """Return the number of pgbench's branches; None if there are none. Raises: ServerError."""
-    with failures_in_words():
+    """Return the number of rows in pgbench_branches; None if empty or missing. Raises: ServerError."""
+    with server_errors_converted():
         [[is_table]] = connection.execute(_IS_TABLE).fetchall()
         if not is_table:
             return None

@@ -1,11 +1,11 @@
-"""Program of a postmaster, its scheduling, and externally visible memory facts.
+"""A postmaster's executable, scheduling policy and memory facts, from /proc.
 
-Of another user's process only root sees this. Nothing else of the environment is kept: it may hold
-passwords.
+Only root can read them for another user's process. From the environment, only variables that affect malloc
+are kept: others may hold passwords.
 
-The kind of an Arm program's atomic operations is detected from its instructions. The helpers of
--moutline-atomics are hidden symbols, which distributions strip; but each of them asks in register w16
-whether the processor has LSE, and branches past its only LSE instruction if not.
+An Arm program's kind of atomic operations is detected from its instructions. The helpers of -moutline-atomics
+are hidden symbols, which distributions strip. Each helper tests register w16 for LSE support, and branches
+past its only LSE instruction without it.
 
 Source: Arm Architecture Reference Manual, A64 encodings of CAS, CASP, SWP, LDADD, LDCLR, LDEOR, LDSET; gcc,
 libgcc/config/aarch64/lse.S; LLVM, compiler-rt/lib/builtins/aarch64/lse.S.
@@ -27,7 +27,7 @@ from pgdyno.postgres.server import Atomics, Program
 
 _HUGE_PAGES = re.compile(r"^HugetlbPages:\s+(\d+) kB$", re.MULTILINE)
 _VARIABLE = re.compile(r"LD_PRELOAD|GLIBC_TUNABLES|(MALLOC|MIMALLOC|TCMALLOC)_\w+")
-# Libraries by what their files' names begin with; those that replace libc's malloc come first.
+# By prefix of the library's file name. Libraries that replace libc's malloc come first.
 _ALLOCATORS = {
     "libjemalloc": "jemalloc",
     "libmimalloc": "mimalloc",
@@ -45,20 +45,17 @@ _LSE = (  # mask, value
     (0x3F20CC00, 0x38200000),  # LDADD, LDCLR, LDEOR, LDSET
 )
 _SKIP_IF_W16_IS_ZERO = (0xFF00001F, 0x34000010)  # CBZ
-# The most significant bytes that these instructions may have: a few per cent of all code, found fast.
+# The possible most significant bytes of these instructions: a fast filter that keeps a few per cent of code.
 _CANDIDATE = re.compile(rb"[\x08\x48\x88\xc8\x38\x78\xb8\xf8]")
 
 
 def inspect_program(root: Path, pid: int) -> Program:
-    """Return the facts about a postmaster's program.
-
-    ``pid`` is its process id on the host below ``root``.
-    """
+    """Return the facts about a postmaster's program; ``pid`` is its process id on the host at ``root``."""
     return program_of(Tree(root), pid)
 
 
 def program_of(tree: Tree, pid: int) -> Program:
-    """Do the same for a host whose files are reached in a way of their own."""
+    """Return the facts about a postmaster's program on the host with the file tree ``tree``."""
     return Program(
         atomics=tree.scan(f"/proc/{pid}/exe", read_atomics),
         allocator=tree.read(f"/proc/{pid}/maps", allocator_in),
@@ -69,7 +66,7 @@ def program_of(tree: Tree, pid: int) -> Program:
 
 
 def allocator_in(maps: str) -> str | Unknown:
-    """Tell whose malloc a process uses by the libraries in /proc/PID/maps; format: proc_pid_maps(5)."""
+    """Return a process's malloc implementation, by the libraries in /proc/PID/maps (proc_pid_maps(5))."""
     files = {line.rpartition("/")[2] for line in maps.splitlines() if "/" in line}
     for beginning, name in _ALLOCATORS.items():
         if any(file.startswith(beginning) for file in files):
@@ -78,13 +75,13 @@ def allocator_in(maps: str) -> str | Unknown:
 
 
 def variables_in(environment: str) -> dict[str, str]:
-    """Return the variables of /proc/PID/environ that concern malloc."""
+    """Return the variables in /proc/PID/environ that affect malloc."""
     pairs = (entry.partition("=") for entry in environment.split("\0"))
     return {name: value for name, _, value in pairs if _VARIABLE.fullmatch(name)}
 
 
 def has_huge_pages(status: str) -> bool | Unknown:
-    """Tell by /proc/PID/status whether a process has touched explicit huge pages; since Linux 4.4."""
+    """Return whether a process has touched explicit huge pages, by /proc/PID/status (since Linux 4.4)."""
     found = _HUGE_PAGES.search(status)
     return Unknown("this kernel does not report it") if found is None else found[1] != "0"
 
@@ -102,13 +99,13 @@ def read_atomics(file: BinaryIO) -> Atomics | Unknown:
 
 
 def count_atomics(code: bytes) -> Atomics:
-    """Count the LSE instructions in code: those that a helper has, and all others."""
+    """Count the LSE instructions in code: in outline helpers, and all others."""
     in_helpers = Counter(_is(code, place - 1, _SKIP_IF_W16_IS_ZERO) for place in _lse_instructions(code))
     return Atomics(inline=in_helpers[False], outline=in_helpers[True])
 
 
 def _lse_instructions(code: bytes) -> Iterator[int]:
-    """Yield the places of LSE instructions, counted in words."""
+    """Yield the offsets of LSE instructions, in words."""
     for match in _CANDIDATE.finditer(code[_WORD_BYTES - 1 :: _WORD_BYTES]):
         if any(_is(code, match.start(), pattern) for pattern in _LSE):
             yield match.start()

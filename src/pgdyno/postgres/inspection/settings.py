@@ -1,4 +1,4 @@
-"""Read all settings of a server: ``pg_settings``, per-role and per-database ones."""
+"""Read all settings of a server: ``pg_settings``, and per-role and per-database settings."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import LiteralString
 from pgdyno.base.errors import ServerError
 from pgdyno.base.facts import Fact, Unknown
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import OWN_SESSION, ReadingConnection, look
 from pgdyno.postgres.connection.query import Row, ask_rows
-from pgdyno.postgres.guc import SETTINGS_QUERY, TAKE_BACK, Guc, guc_of
+from pgdyno.postgres.guc import RESET_SESSION_SETTINGS, SETTINGS_QUERY, Guc, guc_of
 from pgdyno.postgres.secrets import redacted
 from pgdyno.postgres.server import SettingOverride
 
-_OURS = ["application_name", *OWN_SESSION]
+_PGDYNO_SETS = ["application_name", *OWN_SESSION]
 _PATIENCE_MS = 1000  # arbitrary; reading settings takes milliseconds
 _OVERRIDES: LiteralString = """
     SELECT r.rolname, d.datname, c.setting,
@@ -30,17 +30,17 @@ _OVERRIDES: LiteralString = """
 
 
 def read_settings(connection: Connection) -> dict[str, Guc]:
-    """Return all settings that the role may see, by name, as a session finds them; secrets are redacted.
+    """Return all settings that the role may see, by name, as in a new session; secrets are redacted.
 
-    A session that may be a pooler's has values that others have set there: they are not the server's.
-    Raises: ServerError if the server does not show its settings.
+    In a pooler's session, other clients may have changed settings; their values are ignored.
+    Raises: ServerError if the settings cannot be read.
     """
-    with failures_in_words(), look(connection, {}):
-        connection.execute(TAKE_BACK, (_OURS, connection.info.backend_pid, _PATIENCE_MS))
-        # Whatever the search path is now: the query has no operator.
+    with server_errors_converted(), look(connection, {}):
+        connection.execute(RESET_SESSION_SETTINGS, (_PGDYNO_SETS, connection.info.backend_pid, _PATIENCE_MS))
+        # Safe under any search path: the query has no operators.
         rows = ask_rows(connection, SETTINGS_QUERY, "pg_settings")
     if isinstance(rows.value, Unknown):
-        raise ServerError("the server does not show its settings", detail=rows.value.reason)
+        raise ServerError("could not read the server's settings", detail=rows.value.reason)
     gucs = [guc_of(row) for row in rows.value]
     if isinstance(connection, ReadingConnection):
         gucs = [guc.of_new_sessions() for guc in gucs]
@@ -48,10 +48,7 @@ def read_settings(connection: Connection) -> dict[str, Guc]:
 
 
 def read_overrides(connection: Connection) -> Fact[tuple[SettingOverride, ...]]:
-    """Return the values stored by ALTER ROLE … SET and ALTER DATABASE … SET.
-
-    Secrets are redacted.
-    """
+    """Return the values stored by ALTER ROLE … SET and ALTER DATABASE … SET; secrets are redacted."""
     rows = ask_rows(connection, _OVERRIDES, "pg_db_role_setting")
     if isinstance(rows.value, Unknown):
         return Fact(rows.value, rows.source)

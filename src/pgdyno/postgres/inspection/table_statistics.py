@@ -1,4 +1,4 @@
-"""Tables of a database with the planner's statistics of them: catalogues alone are read, no table."""
+"""Tables of a database with their planner statistics. Only catalogs are read, no table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pgdyno.postgres.answers import answers_of_postgresql
 from pgdyno.postgres.catalogued_tables import (
     ColumnStatistics,
     Dependency,
@@ -14,8 +13,9 @@ from pgdyno.postgres.catalogued_tables import (
     StoredTable,
     TableColumn,
 )
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import READING, Settings
 from pgdyno.postgres.inspection.column_statistics import FROM_PG_STATS, MOST_ROWS, statistics_of, within
 
@@ -26,7 +26,7 @@ FORMS_OF_VALUES: Settings = {
     "timezone": "UTC",
     "bytea_output": "hex",
 }
-"""Settings with which texts of values are those that pgdyno.workload.synthesis reads."""
+"""Settings that produce value texts in the form that pgdyno.workload.synthesis reads."""
 _TABLES = """
 WITH RECURSIVE stored AS (
     -- Partitions by hash are taken together: their rows find them by their keys.
@@ -182,13 +182,13 @@ _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 _DEPENDENCY = re.compile(r'"(\d+(?:, \d+)*) => (\d+)": ([0-9.]+)')
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_table_statistics(connection: Connection) -> tuple[StoredTable, ...]:
-    """Return the tables of a database, as a connection with ``FORMS_OF_VALUES`` sees them.
+    """Return the tables of a database, over a connection with ``FORMS_OF_VALUES``.
 
     Raises: ServerError, ConnectionFailedError.
     """
-    with failures_in_words():
+    with server_errors_converted():
         rows = connection.execute(_TABLES).fetchall()
         return tuple(_table(connection, row) for row in rows)
 
@@ -196,7 +196,7 @@ def read_table_statistics(connection: Connection) -> tuple[StoredTable, ...]:
 def _table(connection: Connection, row: Sequence[Any]) -> StoredTable:
     oid, root, schema, name, tuples, heap_bytes, size_bytes, is_partitioned, bound = row
     sampled = oid
-    if is_partitioned:  # by hash: the partitions are alike, and the largest tells of all
+    if is_partitioned:  # by hash: the partitions are alike, and the largest represents all
         leaves = connection.execute(_LEAVES, (oid,)).fetchall()
         sampled = leaves[0][0] if leaves else oid
         known = [max(0.0, one[1]) for one in leaves]
@@ -229,7 +229,7 @@ def _table(connection: Connection, row: Sequence[Any]) -> StoredTable:
 
 
 def _rows(tuples: float, heap_bytes: int, *, is_analysed: bool) -> float | None:
-    """Return the server's estimate; None if there are some, and it has none."""
+    """Return the server's estimate; None if the table has rows but was never analysed."""
     if tuples > 0:
         return within(tuples, 0, MOST_ROWS)
     return 0.0 if heap_bytes == 0 or (tuples == 0 and is_analysed) else None
@@ -269,14 +269,14 @@ def _dependencies(connection: Connection, table: int) -> tuple[Dependency, ...]:
 
 
 def _literals(expressions: Sequence[Sequence[Any]]) -> frozenset[str]:
-    """Return the texts between quotation marks in expressions of a table's schema."""
+    """Return the string constants in expressions of a table's definition."""
     texts = (str(text) for (text,) in expressions if text is not None)
     return frozenset(one.replace("''", "'") for text in texts for one in _LITERAL.findall(text))
 
 
-@answers_of_postgresql()
+@checked_results()
 def filled_views(connection: Connection) -> tuple[tuple[str, str], ...]:
-    """Return schemas and names of materialized views that have been filled. Raises: ServerError."""
-    with failures_in_words():
+    """Return schemas and names of populated materialized views. Raises: ServerError."""
+    with server_errors_converted():
         rows = connection.execute(_VIEWS).fetchall()
     return tuple((str(schema), str(name)) for schema, name in rows)

@@ -1,1 +1,1 @@
-"""How the server plans a query, and the limits of its parallel degree."""
+"""Query plans from the server, and the limits of the parallel degree."""

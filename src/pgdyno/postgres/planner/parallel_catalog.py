@@ -1,4 +1,4 @@
-"""Read catalog facts about parallelism: tables, functions, currently busy workers."""
+"""Read facts about parallelism from the catalogs: tables, functions, currently busy workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pgdyno.postgres.guc import Guc
 from pgdyno.postgres.inspection.columns import read_schemas
 from pgdyno.postgres.parallel_degree import Hazard, Pools, Scan, Table
 
-# The 'main' fork alone, as the planner's estimate has it; a partitioned table has no pages.
+# Only the main fork counts, as in the planner's estimate; a partitioned table has no pages.
 _TABLES: LiteralString = """
     SELECT n.nspname, c.relname, pg_catalog.format('%%I.%%I', n.nspname, c.relname),
            n.nspname OPERATOR(pg_catalog.=) ANY (
@@ -44,7 +44,7 @@ _OPERATORS: LiteralString = """
      WHERE o.oprname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.text[])
        AND n.nspname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.text[])
      ORDER BY p.oid::pg_catalog.regprocedure::pg_catalog.text"""
-# Every process that is none of these is a background worker (GetBackendTypeDesc in miscinit.c, 14 to 18).
+# All other processes are background workers (GetBackendTypeDesc in miscinit.c, 14 to 18).
 _BUSY: LiteralString = """
     SELECT pg_catalog.count(*) FILTER (WHERE backend_type OPERATOR(pg_catalog.=) 'parallel worker'),
            pg_catalog.count(*) FILTER (WHERE backend_type OPERATOR(pg_catalog.<>) ALL (ARRAY[
@@ -77,9 +77,9 @@ def read_hazards(
     operators: Iterable[str],
     search_path: str | None = None,
 ) -> tuple[Hazard, ...]:
-    """Return the functions that are not parallel-safe among those that a statement may call.
+    """Return the functions that are not parallel safe among those that a statement may call.
 
-    ``calls`` are schemas, if they are named, and names; ``search_path`` None is the role's own.
+    ``calls`` are pairs of schema (None if unqualified) and name; ``search_path`` None: the role's own.
     Raises: ServerError, ConnectionFailedError.
     """
     path = read_schemas(connection, search_path)
@@ -105,9 +105,9 @@ def read_pools(connection: Connection, settings: Mapping[str, Guc]) -> Pools:
     if isinstance(rows.value, Unknown):
         parallel = others = Fact[int](rows.value, _BUSY_SOURCE)
     else:
-        busy, beside, unseen = rows.value[0]
-        parallel = Fact[int](_HIDDEN if unseen else busy, _BUSY_SOURCE)
-        others = Fact[int](_HIDDEN if unseen else beside, _BUSY_SOURCE)
+        busy, other_workers, hidden = rows.value[0]
+        parallel = Fact[int](_HIDDEN if hidden else busy, _BUSY_SOURCE)
+        others = Fact[int](_HIDDEN if hidden else other_workers, _BUSY_SOURCE)
     return Pools(
         int(settings["max_parallel_workers"].setting),
         int(settings["max_worker_processes"].setting),
@@ -117,7 +117,7 @@ def read_pools(connection: Connection, settings: Mapping[str, Guc]) -> Pools:
 
 
 def _hazard(called_as: str, label: str, candidates: list[tuple[str, str, bool]]) -> Hazard | None:
-    """Return the candidates that are labelled so: each a signature, a label, and if it is built in."""
+    """Return the candidates with this label; each is a signature, a label, and whether it is built in."""
     labelled = [one for one in candidates if one[1] == label]
     if not labelled:
         return None
@@ -133,5 +133,5 @@ def _hazard(called_as: str, label: str, candidates: list[tuple[str, str, bool]])
 def _rows(connection: Connection, query: LiteralString, parameters: tuple[object, ...]) -> list[Any]:
     rows = ask_rows(connection, query, "catalogs", parameters)
     if isinstance(rows.value, Unknown):
-        raise ServerError("the server does not show its catalogs", detail=rows.value.reason)
+        raise ServerError("could not read the server's catalogs", detail=rows.value.reason)
     return list(rows.value)

@@ -1,9 +1,9 @@
-"""Read the parallel parts of a plan, and PostgreSQL's rules for them, from EXPLAIN's JSON. Pure.
+"""The parallel parts of a plan in EXPLAIN's JSON, and PostgreSQL's rules for the number of workers. Pure.
 
-The workers of a Gather are those of the path below it, and a join has those of its outer side: the number
-comes from the one scan that is met when one goes down on the outer side, or from the children of an Append.
+A Gather has the workers of the path below it, and a join has those of its outer side. So one scan determines
+the number, found by descending on the outer side, or the children of an Append do.
 
-The rules are equal in 14 to 18. Source: ``compute_parallel_worker`` and ``add_paths_to_append_rel`` in
+The rules are the same in 14 to 18. Source: ``compute_parallel_worker`` and ``add_paths_to_append_rel`` in
 src/backend/optimizer/path/allpaths.c.
 """
 
@@ -16,31 +16,31 @@ from pgdyno.postgres.parallel_degree import Gather, Scan
 
 Plan: TypeAlias = Mapping[str, Any]
 _APPENDS = frozenset({"Append", "Merge Append"})
-_BESIDE = frozenset({"InitPlan", "SubPlan", "Inner"})
+_NOT_OUTER = frozenset({"InitPlan", "SubPlan", "Inner"})
 _TEXTS = frozenset({"Output", "Sort Key", "Group Key", "Presorted Key", "Function Call", "Cache Key"})
 _OVERFLOW = (2**31 - 1) // 3  # PostgreSQL stops tripling there: INT_MAX / 3
 
 
 def nodes(plan: Plan) -> Iterator[Plan]:
-    """Yield a plan's node and all below it."""
+    """Yield a plan's top node and all nodes below it."""
     yield plan
     for child in plan.get("Plans", ()):
         yield from nodes(child)
 
 
 def gathers(plan: Plan) -> tuple[Gather, ...]:
-    """Return the nodes that start workers, the one with most workers first."""
+    """Return the nodes that start workers, in descending order of workers."""
     found = (_gather(node) for node in nodes(plan) if node["Node Type"] in ("Gather", "Gather Merge"))
     return tuple(sorted(found, key=lambda gather: -gather.workers))
 
 
 def planned_workers(plan: Plan) -> int:
-    """Return the most workers that one node of a plan asks for; 0 if none does."""
+    """Return the largest number of workers of a node in a plan; 0 if no node starts any."""
     return max((gather.workers for gather in gathers(plan)), default=0)
 
 
 def same_gather(plan: Plan, gather: Gather) -> Gather | None:
-    """Return the Gather of another plan whose workers share the same scans; None if there is none."""
+    """Return the Gather in another plan with the same shared scans; None if there is none."""
     return next((one for one in gathers(plan) if _shared(one) == _shared(gather)), None)
 
 
@@ -50,7 +50,7 @@ def scans(plan: Plan) -> tuple[Scan, ...]:
 
 
 def shape(plan: Plan) -> str:
-    """Return the scan and join types of a plan, regardless of workers."""
+    """Return the scan and join types of a plan, ignoring workers."""
     kinds = {str(node["Node Type"]) for node in nodes(plan)}
     return ", ".join(sorted(filter(_is_scan_or_join, kinds)))
 
@@ -60,25 +60,25 @@ def _is_scan_or_join(node_type: str) -> bool:
 
 
 def written_by(plan: Plan) -> str | None:
-    """Return the command of a statement that writes, in capitals; None if it only reads.
+    """Return a writing statement's command in upper case; None if the statement only reads.
 
-    A table that a query makes is not in its plan: it is planned as the query alone.
+    CREATE TABLE AS counts as reading: its plan is that of the query.
     """
     return str(plan["Operation"]).upper() if plan["Node Type"] == "ModifyTable" else None
 
 
 def has_node(plan: Plan, name: str) -> bool:
-    """Whether there is a node of a type."""
+    """Whether the plan has a node of this type."""
     return any(node["Node Type"] == name for node in nodes(plan))
 
 
 def has_initial_plans(plan: Plan) -> bool:
-    """Whether the top node has plans that are run once, before it."""
+    """Whether the top node has InitPlans."""
     return any(child.get("Parent Relationship") == "InitPlan" for child in plan.get("Plans", ()))
 
 
 def expressions(plan: Plan) -> str:
-    """Return all expressions of a plan, as SQL, on a line each."""
+    """Return all expressions of a plan as SQL, one per line."""
     return "\n".join(text for node in nodes(plan) for text in _expressions(node))
 
 
@@ -114,7 +114,7 @@ def _append_below(node: Plan) -> bool:
 
 
 def _outer(node: Plan) -> Iterator[Plan]:
-    return (child for child in node.get("Plans", ()) if child.get("Parent Relationship") not in _BESIDE)
+    return (child for child in node.get("Plans", ()) if child.get("Parent Relationship") not in _NOT_OUTER)
 
 
 def _is_scan(node: Plan) -> bool:
@@ -138,9 +138,9 @@ def _expressions(node: Plan) -> Iterator[str]:
 
 
 def workers_by_size(pages: int, threshold: int, *, is_child: bool = False) -> int:
-    """Return how many workers the size of a scan gives: one from the threshold, one more per tripling.
+    """Return the number of workers for a scan's size: one from the threshold, one more per tripling.
 
-    ``is_child``: of a partitioned or inherited table, of which even the smallest gets one.
+    ``is_child``: a child of a partitioned or inherited table, which gets at least one worker.
     """
     if pages < threshold and not is_child:
         return 0
@@ -153,10 +153,7 @@ def workers_by_size(pages: int, threshold: int, *, is_child: bool = False) -> in
 
 
 def threshold_for(pages: int, workers: int) -> int | None:
-    """Return the largest threshold at which ``pages`` pages get ``workers`` workers.
-
-    None: there are too few pages.
-    """
+    """Return the largest threshold at which ``pages`` get ``workers`` workers; None for too few pages."""
     if workers < 1:
         return None
     threshold = pages // 3 ** (workers - 1)
@@ -164,5 +161,5 @@ def threshold_for(pages: int, workers: int) -> int | None:
 
 
 def workers_by_children(children: int) -> int:
-    """Return the least that a Parallel Append takes: the binary logarithm of its children, plus one."""
+    """Return a Parallel Append's minimum number of workers: the binary logarithm of its children, plus 1."""
     return children.bit_length()

@@ -1,10 +1,10 @@
-"""Ask a server for a statement's plan.
+"""Get a statement's plan from the server.
 
-Nothing is run: EXPLAIN alone, without ANALYZE.
+The statement is not executed: EXPLAIN without ANALYZE. But during planning PostgreSQL evaluates immutable
+functions of constants, and stable functions for estimates.
 
-Every question is a READ ONLY transaction of its own that is rolled back; settings to try are set in it with
-SET LOCAL. It sees the role's own settings, and its search path or another one. PostgreSQL
-itself computes immutable functions of constants while it plans, and stable ones to estimate.
+Each EXPLAIN runs in a separate READ ONLY transaction, which is rolled back. Settings to try are set in it
+with SET LOCAL; otherwise the role's settings apply, with its search path or a given one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import psycopg
 from psycopg import errors
 
 from pgdyno.base.errors import PgdynoError, PrivilegeError, ServerError, UsageError
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import connection_lost
 from pgdyno.postgres.connection.control_connection import STATEMENT_TIMEOUT_S, look
@@ -30,9 +30,9 @@ _TIMEOUTS = ("statement_timeout", "lock_timeout")
 
 
 class Planner:
-    """Planner of one statement under other settings; plans are cached by settings."""
+    """Plans one statement under different settings; plans are cached by settings."""
 
-    @answers_of_postgresql()
+    @checked_results()
     def __init__(
         self,
         connection: Connection,
@@ -40,9 +40,9 @@ class Planner:
         settings: Mapping[str, Guc],
         search_path: str | None = None,
     ) -> None:
-        """Take a statement, and its session's settings, whose time limits are kept where they are less.
+        """Prepare to plan a statement. Timeouts in the session's ``settings`` are kept if they are shorter.
 
-        ``search_path`` None is the role's own. Raises: ServerError if the server has not told the limits.
+        ``search_path`` None: the role's own. Raises: ServerError if ``settings`` lacks the timeouts.
         """
         self._connection = connection
         self._statement = statement
@@ -51,9 +51,9 @@ class Planner:
         self._limits = {name: _at_most(settings[name], STATEMENT_TIMEOUT_S * 1000) for name in _TIMEOUTS}
 
     def plan(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
-        """Return the top node of the plan that there would be with these settings.
+        """Return the top node of the plan under these settings.
 
-        Raises: UsageError if it cannot be planned as it is; PrivilegeError, ServerError,
+        Raises: UsageError if the statement cannot be planned; PrivilegeError, ServerError,
         ConnectionFailedError.
         """
         key = frozenset(settings.items())
@@ -67,18 +67,18 @@ class Planner:
         except psycopg.Error as error:
             if self._connection.closed:
                 raise connection_lost(str(error)) from error
-            raise _not_planned(error, self._where_names_are()) from error
+            raise _not_planned(error, self._name_lookup()) from error
         return plan_of(row)
 
-    def _where_names_are(self) -> str:
+    def _name_lookup(self) -> str:
         path = (
             "the role's own search_path"
             if self._search_path is None
             else f"search_path = {self._search_path}"
         )
         return (
-            f'names are looked up in database "{self._connection.info.dbname}" by {path}; dbname= in '
-            "--dsn, or --dbname beside --pgdata, names another database"
+            f'names are looked up in database "{self._connection.info.dbname}" with {path}; choose another '
+            "database by dbname= in --dsn, or by --dbname with --pgdata"
         )
 
     def _explain(self, settings: Mapping[str, str]) -> tuple[Any, ...] | None:
@@ -86,26 +86,26 @@ class Planner:
             text = (_EXPLAIN + self._statement).encode(self._connection.info.encoding)
         except UnicodeEncodeError as error:
             raise UsageError(
-                f"the statement has characters that {error.encoding} does not have",
+                f"the statement contains characters that {error.encoding} cannot represent",
                 hint="PGCLIENTENCODING=UTF8 sets the encoding of the connection",
             ) from error
         with look(self._connection, {"search_path": self._search_path, **settings}):
-            # A binary result takes the extended protocol, in which the server refuses several statements.
+            # A binary result requires the extended protocol, which rejects multiple statements.
             return self._connection.execute(text, prepare=False, binary=True).fetchone()
 
 
 def plan_of(row: tuple[Any, ...] | None) -> Mapping[str, Any]:
     """Return the top plan node of an EXPLAIN (FORMAT JSON) result.
 
-    Raises: UsageError if there is no plan; ServerError if it cannot be read.
+    Raises: UsageError if there is no plan; ServerError if the plan is malformed.
     """
     documents = row[0] if row and isinstance(row[0], list) else []
     document = documents[0] if documents else "nothing"
     if not isinstance(document, dict) or "Plan" not in document:
         raise UsageError(
             "this statement has no plan",
-            detail=f"EXPLAIN says: {document}",
-            hint="give the query that it runs, by itself",
+            detail=f"EXPLAIN returned: {document}",
+            hint="specify only the query that it runs",
         )
     return checked_plan(document["Plan"])
 
@@ -115,21 +115,21 @@ def _at_most(timeout: Guc, limit_ms: int) -> str:
     return str(min(own_ms, limit_ms) if own_ms else limit_ms)
 
 
-def _not_planned(error: psycopg.Error, where_names_are: str) -> PgdynoError:
-    """Return the error for a statement that was not planned, in the server's words."""
-    said = error.diag.message_primary or str(error).strip()
-    detail = "; ".join(filter(None, (said, error.diag.message_detail)))
+def _not_planned(error: psycopg.Error, name_lookup: str) -> PgdynoError:
+    """Return the error for a statement that the server did not plan, with the server's message."""
+    message = error.diag.message_primary or str(error).strip()
+    detail = "; ".join(filter(None, (message, error.diag.message_detail)))
     if isinstance(error, errors.InsufficientPrivilege):
         return PrivilegeError(
             "the role may not explain this statement",
             detail=detail,
-            hint="connect as the role that runs it; EXPLAIN needs the same privileges",
+            hint="connect as the role that runs the statement; EXPLAIN requires the same privileges",
         )
     if isinstance(error, errors.QueryCanceled | errors.LockNotAvailable):
         return ServerError(
             "the statement was not planned in time",
             detail=detail,
-            hint="its tables may be locked: pg_stat_activity and pg_locks show by whom; then try again",
+            hint="its tables may be locked; see pg_stat_activity and pg_locks, then try again",
         )
     if isinstance(error, errors.SyntaxError):
         return _not_parsed(error, detail)
@@ -138,20 +138,20 @@ def _not_planned(error: psycopg.Error, where_names_are: str) -> PgdynoError:
         return UsageError(
             "the server cannot plan this statement",
             detail=detail + _place(error),
-            hint=where_names_are if kind in _OF_NAMES else None,
+            hint=name_lookup if kind in _OF_NAMES else None,
         )
     return ServerError(
         "the server could not plan this statement", detail=f"{detail} (SQLSTATE {error.sqlstate})"
     )
 
 
-def _not_parsed(error: psycopg.Error, said: str) -> UsageError:
-    if error.diag.statement_position is None:  # the one error of this kind that is at no place
-        return UsageError("there is more than one statement", detail=said, hint="give one at a time")
+def _not_parsed(error: psycopg.Error, message: str) -> UsageError:
+    if error.diag.statement_position is None:  # the only error of this class without a position
+        return UsageError("there is more than one statement", detail=message, hint="specify a single one")
     return UsageError(
         "the statement cannot be parsed",
-        detail=said + _place(error),
-        hint="give one SELECT, VALUES, TABLE, WITH, CREATE TABLE AS or CREATE MATERIALIZED VIEW in quotes",
+        detail=message + _place(error),
+        hint="specify one SELECT, VALUES, TABLE, WITH, CREATE TABLE AS or CREATE MATERIALIZED VIEW in quotes",
     )
 
 

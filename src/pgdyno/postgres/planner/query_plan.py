@@ -1,4 +1,4 @@
-"""Read plans from EXPLAIN (FORMAT JSON) and describe how two differ. Pure."""
+"""Read plans from EXPLAIN (FORMAT JSON) and describe the differences between two. Pure."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from pgdyno.postgres.plan_document import PlanNode
 
 _DETAILS = ("Index Name", "CTE Name", "Join Type", "Strategy", "Partial Mode", "Subplan Name")
-_SAY_NOTHING = frozenset({"Inner", "Plain", "Simple"})
-"""Values that are the usual ones: an inner join, an aggregate of everything."""
+_USUAL = frozenset({"Inner", "Plain", "Simple"})
+"""Values that are omitted as the usual case: an inner join, an aggregate without grouping."""
 
 
 def plan_of(document: Mapping[str, Any]) -> PlanNode:
-    """Return the plan of a document node: the value of "Plan", or an item of "Plans"."""
+    """Return the plan in a JSON node: the value of "Plan", or an item of "Plans"."""
     kind = f"Parallel {document['Node Type']}" if document.get("Parallel Aware") else document["Node Type"]
     relation, alias = document.get("Relation Name"), document.get("Alias")
     named = f" {alias}" if alias and alias != relation else ""
     details = [str(document[key]) for key in _DETAILS if key in document]
     return PlanNode(
         name=f"{kind} on {relation}{named}" if relation else kind,
-        details=tuple(detail for detail in details if detail not in _SAY_NOTHING),
+        details=tuple(detail for detail in details if detail not in _USUAL),
         workers=document.get("Workers Planned"),
         rows=float(document["Plan Rows"]),
         children=tuple(plan_of(child) for child in document.get("Plans", ())),
@@ -29,17 +29,17 @@ def plan_of(document: Mapping[str, Any]) -> PlanNode:
 
 
 def shape(plan: PlanNode) -> tuple[str, ...]:
-    """Return a plan as lines, indented by depth: plans are alike if these are."""
+    """Return a plan as lines indented by depth; plans with equal lines count as equal."""
     return tuple(f"{'  ' * depth}{node.text}" for depth, node in plan.walk())
 
 
 def join_order(plan: PlanNode) -> tuple[str, ...]:
-    """Return the tables in the order in which they are read: outer sides first."""
+    """Return the tables in the plan's order: outer sides first."""
     return tuple(node.name.partition(" on ")[2] for _, node in plan.walk() if " on " in node.name)
 
 
 def plan_difference(before: PlanNode, after: PlanNode) -> tuple[str, ...]:
-    """Return the lines of both shapes, with "- " and "+ " where they differ; nothing where they are alike."""
+    """Return a diff of both shapes, with "- " and "+ " on changed lines; empty if they are equal."""
     old, new = shape(before), shape(after)
     if old == new:
         return ()
@@ -47,7 +47,7 @@ def plan_difference(before: PlanNode, after: PlanNode) -> tuple[str, ...]:
 
 
 def kinds_of_difference(before: PlanNode, after: PlanNode) -> tuple[str, ...]:
-    """Return in words how two plans differ: workers, order of the joins, nodes; nothing if they are alike."""
+    """Return which aspects of two plans differ: workers, join order, nodes; empty if none does."""
     return tuple(_kinds(before, after))
 
 
@@ -56,7 +56,7 @@ def _kinds(before: PlanNode, after: PlanNode) -> Iterator[str]:
     if old != new:
         yield f"{old} → {new} workers"
     if join_order(before) != join_order(after):
-        yield "other order of the tables"
+        yield "other join order"
     without_workers = [
         [(depth, node.name, node.details) for depth, node in plan.walk()] for plan in (before, after)
     ]

@@ -1,6 +1,6 @@
-"""Inspect a statement's text for its kind and calls, without parsing it. Pure.
+"""Inspect a statement's text for its kind and its calls, without parsing it. Pure.
 
-What stands in comments and in constants is no part of it. The server alone parses statements.
+Comments and string constants are ignored. Only the server parses statements.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-# An E'…' constant ends at a quote without a backslash before it; others at one that is not doubled.
+# An E'…' constant ends at a quote without a backslash before it; others end at one that is not doubled.
 _SKIPPED = re.compile(
     r"""(?P<escaped>\b[eE]'(?:[^'\\]|\\.|'')*')
       | (?P<quoted>'(?:[^']|'')*')
@@ -22,7 +22,7 @@ _BLOCK = re.compile(r"/\*|\*/")
 _PARAMETER = re.compile(r"(?<![\w$])\$\d+")
 _NAME = r'(?:"(?:[^"]|"")+"|(?<![\w$])[^\W\d][\w$]*+)'
 _IDENTIFIER = r'"(?:[^"]|"")*"'
-# An identifier in quotes that is not called is passed as a whole: what stands in it is no call.
+# The last alternative consumes a quoted identifier that is not called: its content cannot match as a call.
 _CALL = re.compile(rf"(?:(?P<schema>{_NAME})\s*\.\s*)?(?P<name>{_NAME})\s*\(|{_IDENTIFIER}")
 _OPERATOR = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
 _INDEX_BUILD = re.compile(r"\s*(?:create\s+(?:unique\s+)?index|reindex)\b", re.IGNORECASE)
@@ -30,34 +30,34 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 def without_constants(sql: str) -> str:
-    """Return a statement with a blank for every comment and every constant in quotes."""
+    """Return a statement with each comment and each quoted constant replaced by a space."""
     return "".join(_kept(sql))
 
 
 def first_word(sql: str) -> str:
-    """Return the word that a statement begins with, in lower case; empty if there is none."""
+    """Return a statement's first word in lower case; empty if there is none."""
     found = _WORD.search(without_constants(sql))
     return found[0].lower() if found else ""
 
 
 def builds_index(sql: str) -> bool:
-    """Whether it is CREATE INDEX or REINDEX."""
+    """Whether a statement is CREATE INDEX or REINDEX."""
     return _INDEX_BUILD.match(without_constants(sql)) is not None
 
 
 def has_parameter(sql: str) -> bool:
-    """Whether there is a $1 or the like in it, for which a value would be needed."""
+    """Whether a statement has a parameter such as $1."""
     return _PARAMETER.search(_bare(sql)) is not None
 
 
 def has_several_statements(sql: str) -> bool:
-    """Whether anything follows a semicolon."""
+    """Whether anything but space follows a statement's first semicolon."""
     _, _, rest = _bare(sql).partition(";")
     return rest.strip(" \t\r\n\f;") != ""
 
 
 def calls_in(sql: str) -> frozenset[tuple[str | None, str]]:
-    """Return possible function calls: schema, if named, and name, as in pg_proc."""
+    """Return possible function calls as pairs of schema (None if unqualified) and name, as in pg_proc."""
     return frozenset(
         (None if found["schema"] is None else _folded(found["schema"]), _folded(found["name"]))
         for found in _CALL.finditer(without_constants(sql))
@@ -71,7 +71,7 @@ def operators_in(sql: str) -> frozenset[str]:
 
 
 def _bare(sql: str) -> str:
-    """Return a statement without identifiers in quotes as well."""
+    """Return a statement without comments, quoted constants and quoted identifiers."""
     return re.sub(_IDENTIFIER, " ", without_constants(sql))
 
 
@@ -85,7 +85,7 @@ def _kept(sql: str) -> Iterator[str]:
 
 
 def _end_of_block(sql: str, at: int) -> int:
-    """Return where a comment ends, which may have others in it. One without an end goes to the last."""
+    """Return the end of a block comment, which may nest; an unterminated one ends with the text."""
     depth = 1
     for found in _BLOCK.finditer(sql, at):
         depth += 1 if found[0] == "/*" else -1
@@ -95,5 +95,5 @@ def _end_of_block(sql: str, at: int) -> int:
 
 
 def _folded(name: str) -> str:
-    """Return a name as the catalogs have it."""
+    """Return a name as in the catalogs: unquoted, or folded to lower case."""
     return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()

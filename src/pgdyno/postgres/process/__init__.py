@@ -1,1 +1,1 @@
-"""Installations, instances and their runtime environment; the home of pgdyno."""
+"""PostgreSQL installations, instances and their runtime environment; pgdyno's workspace."""

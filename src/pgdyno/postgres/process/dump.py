@@ -1,8 +1,8 @@
-"""A copy of a database by pg_dump, at a limited rate, and its restoring on a scratch server.
+"""Dump a database with pg_dump, at a limited rate, and restore it on a scratch server.
 
-A dump has code of its owners: functions that run while it is restored. So a role without privileges restores
-it, and what reaches beyond the database is left out: foreign servers and their passwords, subscriptions,
-publications, event triggers, and extensions that are not known to keep to themselves.
+A dump contains untrusted code: functions that run during the restore. So an unprivileged role restores it,
+and objects that reach beyond the database are omitted: foreign servers and their passwords, subscriptions,
+publications, event triggers, and extensions that are not known to be self-contained.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from pgdyno.postgres.connection.connection import without_password
 from pgdyno.postgres.process.instance import Instance
 
 COPY_ROLE = "pgdyno_copy"
-"""Owns the copy, and issues the load on it; it has no privileges beyond."""
+"""The role that owns the copy and issues the load on it. It has no other privileges."""
 
 _OPTIONS = (
     "--format=custom", "--no-owner", "--no-privileges", "--no-publications", "--no-subscriptions",
     "--no-security-labels", "--no-tablespaces", "--no-password", "--lock-wait-timeout=10s",
 )  # fmt: skip
 _CHUNK_BYTES = 1 << 18
-_LIST_LIMIT_S = 600.0  # arbitrary; of a large database it takes a second
+_LIST_LIMIT_S = 600.0  # arbitrary; it takes a second for a large database
 _SHOWN_BYTES = 2000
 _ENTRY = re.compile(r"^\d+; \d+ \d+ (?P<kind>[A-Z][A-Z ]*[A-Z]) (?P<rest>.*)$")
 _FAILED = re.compile(r"^pg_restore: from TOC entry \d+; \d+ \d+ (?P<entry>.*) \S+$", re.MULTILINE)
 _REASON = re.compile(r"^pg_restore: error: (?P<reason>.*)$", re.MULTILINE)
-# pg_restore tells no SQLSTATE: what rows do not fulfil, values that an index cannot take, and what needs an
-# index or a key that was left out for one of these reasons.
+# pg_restore reports no SQLSTATE. Errors caused by rows: violated constraints, values that an index cannot
+# store, and objects that depend on an index or a key omitted for one of these reasons.
 _BY_ROWS = re.compile(
     r"could not create (?:unique index|exclusion constraint)|violates foreign key constraint"
     r"|contains null values|is violated by some row"
@@ -62,14 +62,14 @@ _EXTENSIONS = frozenset({
     "hstore", "intarray", "isn", "lo", "ltree", "pg_trgm", "pgcrypto", "plpgsql", "postgis", "seg",
     "tablefunc", "tcn", "tsm_system_rows", "tsm_system_time", "unaccent", "uuid-ossp", "vector",
 })  # fmt: skip
-"""Extensions that add types and functions, and reach nowhere."""
+"""Self-contained extensions: they add types and functions, and access nothing outside the database."""
 
 
 @dataclass(frozen=True)
 class DumpRequest:
-    """A database, the pg_dump for it, where to put the dump, and how fast to read; perhaps without rows.
+    """A database, its pg_dump program, the target file, and the rate limit.
 
-    ``snapshot`` of another session: the dump sees what that one sees.
+    ``is_schema_only``: without rows. ``snapshot``: the snapshot of another session, which the dump uses.
     """
 
     dsn: str
@@ -80,50 +80,50 @@ class DumpRequest:
     snapshot: str | None = None
 
 
-def dump_database(request: DumpRequest, tell: Callable[[int], None]) -> None:
-    """Write a consistent copy of a database to a new file, for its owner's eyes; ``tell`` gets the bytes.
+def dump_database(request: DumpRequest, report: Callable[[int], None]) -> None:
+    """Dump a database to a new file of mode 0600; ``report`` gets the number of bytes written so far.
 
-    Raises: UsageError if the file is there, ServerError with pg_dump's words, StorageError for a full disk.
+    Raises: UsageError if the file exists, ServerError with pg_dump's message, StorageError for a full disk.
     """
     try:
         descriptor = os.open(request.target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
-        raise UsageError(f'"{request.target}" is there already', hint="--replace replaces it") from error
+        raise UsageError(f'"{request.target}" already exists', hint="--replace replaces it") from error
     except OSError as error:
         raise StorageError(f'could not write "{request.target}"', detail=error.strerror) from error
     with ExitStack() as undo:
         undo.callback(request.target.unlink)
         with os.fdopen(descriptor, "wb") as target:
-            _dump(request, target, tell)
-        undo.pop_all()  # it is complete
+            _dump(request, target, report)
+        undo.pop_all()  # the dump is complete
 
 
-def _dump(request: DumpRequest, target: IO[bytes], tell: Callable[[int], None]) -> None:
+def _dump(request: DumpRequest, target: IO[bytes], report: Callable[[int], None]) -> None:
     password = conninfo_to_dict(request.dsn).get("password")
     part = ("--schema-only",) if request.is_schema_only else ()
-    seen = () if request.snapshot is None else (f"--snapshot={request.snapshot}",)
-    argv = [str(request.program), *_OPTIONS, *part, *seen, f"--dbname={without_password(request.dsn)}"]
-    with TemporaryFile() as said:
+    snapshot = () if request.snapshot is None else (f"--snapshot={request.snapshot}",)
+    argv = [str(request.program), *_OPTIONS, *part, *snapshot, f"--dbname={without_password(request.dsn)}"]
+    with TemporaryFile() as errors:
         process = subprocess.Popen(
             child_command(os.getpid(), argv),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=errors,
             env={**os.environ, **({} if password is None else {"PGPASSWORD": str(password)})},
         )
         with process:
             try:
-                _copy(process, target, request.bytes_per_s, tell)
+                _copy(process, target, request.bytes_per_s, report)
             finally:
-                process.terminate()  # after its end, this does nothing
+                process.terminate()  # does nothing after its end
         if process.returncode != 0:
-            raise ServerError("could not copy the database", detail=_end_of(said) or None)
+            raise ServerError("could not copy the database", detail=_end_of(errors) or None)
 
 
 def _copy(
-    process: subprocess.Popen[bytes], target: IO[bytes], bytes_per_s: float, tell: Callable[[int], None]
+    process: subprocess.Popen[bytes], target: IO[bytes], bytes_per_s: float, report: Callable[[int], None]
 ) -> None:
-    """Copy the output, and wait where it comes faster than it may. Raises: StorageError."""
+    """Copy the output, limited to ``bytes_per_s``. Raises: StorageError."""
     assert process.stdout is not None  # noqa: S101 — it was opened as a pipe
     began_s, done = time.monotonic(), 0
     while chunk := process.stdout.read(_CHUNK_BYTES):
@@ -132,7 +132,7 @@ def _copy(
         except OSError as error:
             raise StorageError("could not write the copy of the database", detail=error.strerror) from error
         done += len(chunk)
-        tell(done)
+        report(done)
         time.sleep(max(0.0, done / bytes_per_s - (time.monotonic() - began_s)))
     process.wait()
 
@@ -140,43 +140,43 @@ def _copy(
 def restore_dump(server: Instance, database: str, dump: Path) -> tuple[str, ...]:
     """Restore a dump to an empty database of a scratch server; return the omitted objects' names.
 
-    Raises: ServerError with pg_restore's words.
+    Raises: ServerError with pg_restore's message.
     """
     return _restore(server, database, dump)
 
 
 def restore_tables(server: Instance, database: str, dump: Path) -> tuple[str, ...]:
-    """Restore all that a dump has before rows, as ``restore_dump`` does: no indexes, keys or triggers."""
+    """Restore a dump's pre-data section, as ``restore_dump`` does: no rows, indexes, keys or triggers."""
     return _restore(server, database, dump, "--section=pre-data")
 
 
 def restore_keys(server: Instance, database: str, dump: Path) -> tuple[str, ...]:
-    """Restore keys, indexes and triggers of a dump; return the entries that the rows do not fulfil.
+    """Restore a dump's keys, indexes and triggers; return the entries that the rows violate.
 
-    Raises: ServerError with pg_restore's words if any failed for another reason.
+    Raises: ServerError with pg_restore's message if any failed for another reason.
     """
     restoring, kept = _restoring_keys(server, database, dump)
     done = restoring.run("--section=post-data", "--verbose", *restoring.contents(kept), *restoring.target())
-    said = done.stderr.decode(errors="replace")
+    errors = done.stderr.decode(errors="replace")
     failed = tuple(
-        dict.fromkeys(one["entry"].removesuffix(f" {COPY_ROLE}") for one in _FAILED.finditer(said))
+        dict.fromkeys(one["entry"].removesuffix(f" {COPY_ROLE}") for one in _FAILED.finditer(errors))
     )
-    are_by_rows = all(_BY_ROWS.search(one["reason"]) for one in _REASON.finditer(said))
+    are_by_rows = all(_BY_ROWS.search(one["reason"]) for one in _REASON.finditer(errors))
     if done.returncode != 0 and not (failed and are_by_rows):
         raise restoring.failure(done)
     return failed
 
 
 def restore_all_keys(server: Instance, database: str, dump: Path) -> None:
-    """Restore keys, indexes and triggers of a dump. Raises: ServerError for one that rows do not fulfil."""
+    """Restore a dump's keys, indexes and triggers. Raises: ServerError if rows violate one."""
     restoring, kept = _restoring_keys(server, database, dump)
     try:
         restoring.restore(kept, "--section=post-data")
     except ServerError as error:
         raise ServerError(
-            "could not make all indexes and keys on the sampled rows",
+            "could not create all indexes and keys on the sampled rows",
             detail=error.detail,
-            hint="if rows of the original break it too (a key without its row), repair them there",
+            hint="if rows of the original violate it, too (a key without its row), repair them there",
         ) from error
 
 
@@ -187,7 +187,10 @@ def _restoring_keys(server: Instance, database: str, dump: Path) -> tuple[_Resto
 
 
 def _restore(server: Instance, database: str, dump: Path, *options: str) -> tuple[str, ...]:
-    """Restore schemas, extensions, which the superuser makes before code of the dump runs, and the rest."""
+    """Restore schemas, then extensions, then the rest.
+
+    The superuser creates the extensions before any code of the dump runs.
+    """
     program = server.installation.program("pg_restore")
     entries = _listed(server, program, dump)
     with server.connect(database) as connection:
@@ -207,7 +210,7 @@ def _restore(server: Instance, database: str, dump: Path, *options: str) -> tupl
 
 @dataclass(frozen=True)
 class _Restoring:
-    """pg_restore, and where it restores a dump to."""
+    """A pg_restore program, a dump and the target database."""
 
     server: Instance
     program: str
@@ -215,16 +218,16 @@ class _Restoring:
     dump: Path
 
     def restore(self, kept: Iterable[str], *options: str) -> None:
-        """Restore some entries, as the role without privileges. Raises: ServerError."""
+        """Restore the ``kept`` entries as the unprivileged role. Raises: ServerError."""
         self._succeed(*options, "--exit-on-error", *self.contents(kept), *self.target())
 
     def target(self) -> tuple[str, ...]:
-        """Return the options that lead to the database, as the role without privileges."""
+        """Return the connection options for the database, as the unprivileged role."""
         place = f"--host={self.server.host}", f"--port={self.server.port}"
         return *place, f"--username={COPY_ROLE}", f"--dbname={self.database}"
 
     def make_extensions(self, entries: Sequence[str]) -> set[str]:
-        """Make the extensions that are known to keep to themselves; return the names of others."""
+        """Create the self-contained extensions; return the names of others."""
         text = self._succeed(*self.contents(entries), "--file=-") if entries else ""
         wanted = {(one["quoted"] or one["plain"]): one["schema"] for one in _EXTENSION.finditer(text)}
         with self.server.connect(self.database) as connection:
@@ -237,24 +240,24 @@ class _Restoring:
         return set(wanted) - known
 
     def contents(self, kept: Iterable[str]) -> tuple[str, ...]:
-        """Return the options that choose some entries."""
+        """Write a list file with the ``kept`` entries, and return the options that use it."""
         contents = self.server.data_directory.with_name("dump.list")
         contents.write_text("".join(f"{line}\n" for line in kept), errors="surrogateescape")
         contents.chmod(0o644)
         return "--no-owner", "--no-privileges", f"--use-list={contents}"
 
     def run(self, *options: str) -> subprocess.CompletedProcess[bytes]:
-        """Run pg_restore as the servers' account; its words are English."""
+        """Run pg_restore as the servers' account, with untranslated messages."""
         account = self.server.account
         with self.dump.open("rb") as source:
             return account.run([self.program, *options], stdin=source, environment={"LC_ALL": "C"})
 
     def failure(self, done: subprocess.CompletedProcess[bytes]) -> ServerError:
-        """Return the error for a run that did not succeed."""
+        """Return the error for a failed run."""
         return ServerError(
             f'could not restore "{self.dump}"',
             detail=done.stderr.decode(errors="replace").strip()[-_SHOWN_BYTES:],
-            hint="a role without privileges restores it: pgdyno runs no code of a dump as a superuser",
+            hint="an unprivileged role restores it: pgdyno runs no code from a dump as a superuser",
         )
 
     def _succeed(self, *options: str) -> str:
@@ -265,21 +268,21 @@ class _Restoring:
 
 
 def _listed(server: Instance, program: str, dump: Path) -> list[tuple[str, str | None]]:
-    """Return the lines of a dump's table of contents, and the kind of object of each."""
+    """Return the lines of a dump's table of contents with their object types; None for other lines."""
     with dump.open("rb") as source:
         done = server.account.run([program, "--list"], limit_s=_LIST_LIMIT_S, stdin=source)
     if done.returncode != 0:
         raise ServerError(
             f'"{dump}" cannot be read by {program}',
             detail=done.stderr.decode(errors="replace").strip()[-_SHOWN_BYTES:],
-            hint="the pg_dump of one version made it: take a server of that version or a later one",
+            hint="use a server of the same major version as the pg_dump that wrote it, or a later one",
         )
     lines = done.stdout.decode(errors="surrogateescape").splitlines()
     return [(line, found["kind"] if (found := _ENTRY.match(line)) else None) for line in lines]
 
 
 def _is_outside(line: str, kind: str) -> bool:
-    """Whether an object is left out, or the object of a comment."""
+    """Whether an object, or a comment's object, is omitted because it reaches beyond the database."""
     return kind.startswith(_OUTSIDE) or (kind == "COMMENT" and _COMMENTED.search(line) is not None)
 
 

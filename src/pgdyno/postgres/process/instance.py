@@ -1,7 +1,4 @@
-"""PostgreSQL instance that pgdyno starts, watches and stops.
-
-It consists of a data directory and a postmaster.
-"""
+"""A scratch PostgreSQL instance that pgdyno starts, monitors and stops: data directory and postmaster."""
 
 from __future__ import annotations
 
@@ -18,23 +15,23 @@ from pathlib import Path
 from pgdyno.base.errors import DataDirectoryError, ServerCrashedError, ServerError, ServerStartError
 from pgdyno.postgres.connection.control_connection import LONG_LIMIT_S, ControlConnection
 from pgdyno.postgres.connection.libpq_environment import libpq_variables_unset
-from pgdyno.postgres.connection.network_entrance import NetworkEntrance
+from pgdyno.postgres.connection.network_access import NetworkAccess
 from pgdyno.postgres.process.account import Account, with_environment, with_scheduling_policy
 from pgdyno.postgres.process.installation import Installation
-from pgdyno.postgres.process.left_servers import recorded
 from pgdyno.postgres.process.memory_limit import MemoryGroup
 from pgdyno.postgres.process.network import can_leave_network, without_network
-from pgdyno.postgres.process.own_file import read_own, read_own_end
+from pgdyno.postgres.process.orphaned_servers import recorded
 from pgdyno.postgres.process.processes import children, is_alive, is_stopped
+from pgdyno.postgres.process.untrusted_file import read_own, read_own_end
 
 _START_TIMEOUT_S = 60.0
-_SLOW_START_TIMEOUT_S = 600.0  # under lackey: seconds, and more than a minute on a crowded host
+_SLOW_START_TIMEOUT_S = 600.0  # under Valgrind's lackey: seconds, or over a minute on a busy host
 _INITDB_TIMEOUT_S = 600.0  # arbitrary; it takes a second or two
-_STOP_TIMEOUT_S = 60.0  # for each way of stopping, the next one being harder
-_CONNECT_TIMEOUT_S = 120  # milliseconds at work, seconds on a crowded host, half a minute there under lackey
+_STOP_TIMEOUT_S = 60.0  # for each signal, before a stronger one is sent
+_CONNECT_TIMEOUT_S = 120  # normally milliseconds; seconds on a busy host, half a minute there under lackey
 _POLL_S = 0.02
-_LOG_LINES = 20  # a crash of one process takes about twelve, recovery included
-_COUNTS_WITHOUT_NETWORK = 15  # before, statistics travel by UDP, and autovacuum depends on them
+_LOG_LINES = 20  # one process's crash, including recovery, takes about twelve
+_COUNTS_WITHOUT_NETWORK = 15  # earlier versions send statistics by UDP, and autovacuum depends on them
 SUPERUSER = "pgdyno"
 DATABASE = "bench"  # of scratch servers
 
@@ -46,14 +43,14 @@ class Instance:
     It listens on no network address, unless it has an entrance.
 
     Args:
-        cpus: the CPUs that the postmaster and so all its children are pinned to; None = all.
-        settings: passed on the postmaster's command line, over whatever the data directory says.
-        environment: variables that only the server's own program gets.
-        scheduling_policy: of sched(7), for the server's own program and its children; None = pgdyno's.
-        memory: the control group that limits its memory, made for each start; None = no limit.
-        under: a program with its options that the server runs under, such as a simulator.
-        has_network: without it, what it runs reaches nothing outside, where the kernel lets us arrange that.
-        entrance: of a load host, from the network, with a password.
+        cpus: CPUs to which the postmaster and its children are pinned; None = all.
+        settings: passed on the postmaster's command line, where they override the data directory's.
+        environment: variables for the server program only.
+        scheduling_policy: of sched(7), for the server program and its children; None = pgdyno's.
+        memory: control group that limits its memory, created for each start; None = no limit.
+        under: a wrapper program with its options, such as a simulator.
+        has_network: False: the server's processes cannot reach the network, if the kernel allows that.
+        entrance: network access for load hosts, with a password.
     """
 
     installation: Installation
@@ -68,18 +65,18 @@ class Instance:
     memory: MemoryGroup | None = None
     has_network: bool = True
     under: tuple[str, ...] = ()
-    entrance: NetworkEntrance | None = None
+    entrance: NetworkAccess | None = None
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _memory_kills: int = field(default=0, init=False)
 
     @property
     def log_file(self) -> Path:
-        """Where the server writes its log."""
+        """The path of the server's log."""
         return self.data_directory.with_name(self.data_directory.name + ".log")
 
     @property
     def host(self) -> str:
-        """Where it listens: the directory of its socket."""
+        """The directory of its socket, for libpq's host parameter."""
         return str(self.socket_directory)
 
     @property
@@ -93,7 +90,7 @@ class Instance:
         return f"host={self.socket_directory} port={self.port} user={SUPERUSER} dbname=postgres"
 
     def connect(self, database: str = "postgres") -> ControlConnection:
-        """Open a control connection; never used for load. It limits no statement: some take their time."""
+        """Open a control connection, not for load, with the long limit for slow statements."""
         with libpq_variables_unset():
             connection = ControlConnection.connect(
                 host=str(self.socket_directory),
@@ -109,7 +106,7 @@ class Instance:
 
     @property
     def reaches_network(self) -> bool:
-        """Whether its programs can reach the network: they are to, or cannot be kept from it."""
+        """Whether its processes can reach the network, by request or because it cannot be prevented."""
         can_do_without = self.installation.major >= _COUNTS_WITHOUT_NETWORK and can_leave_network()
         return self.has_network or not can_do_without
 
@@ -124,7 +121,7 @@ class Instance:
         """Start the postmaster and wait until it accepts connections.
 
         Raises: ServerStartError with the last lines of the server's log; DataDirectoryError for data of
-        another major version; ServerError if its memory cannot be limited; PrivilegeError if the account
+        a different major version; ServerError if its memory cannot be limited; PrivilegeError if the account
         cannot reach its data.
         """
         self.account.require_entry(self.data_directory)
@@ -132,7 +129,7 @@ class Instance:
         options = {
             "log_checkpoints": "on",
             **self.settings,
-            "listen_addresses": "",  # the last one counts: no setting makes a private server a public one
+            "listen_addresses": "",  # the last value wins: no setting can make the server listen
             "unix_socket_directories": str(self.socket_directory),
             "port": str(self.port),
             **(self.entrance.settings() if self.entrance else {}),
@@ -149,17 +146,17 @@ class Instance:
         try:
             self._process = self._launch(command)
         finally:
-            if self._process is None:  # whatever came, Ctrl-C as well: stop() would know of no server
-                self._ended()
+            if self._process is None:  # after any exception, Ctrl-C included, stop() would do nothing
+                self._clean_up()
         self._wait_until_ready()
         if self.entrance is not None:
             self.entrance.admit(self.connect)
 
     @contextlib.contextmanager
     def running(self, *, is_immediate: bool = False) -> Iterator[None]:
-        """Start the server, and stop it at the end, whatever came meanwhile: ``start`` itself included.
+        """Start the server, and stop it at the end of the block or after any error, also in ``start``.
 
-        Raises: what ``start`` and ``stop`` do.
+        Raises: as ``start`` and ``stop``.
         """
         try:
             self.start()
@@ -168,54 +165,54 @@ class Instance:
             self.stop(is_immediate=is_immediate)
 
     def stop(self, *, is_immediate: bool = False) -> None:
-        """Stop the server; ``is_immediate`` skips the shutdown checkpoint of data to be thrown away.
+        """Stop the server; ``is_immediate`` skips the shutdown checkpoint if the data will be discarded.
 
-        One that does not go is ended in the end by SIGKILL, which a stopped postmaster takes too.
-        Raises: ServerError if it could not be ended, or its data are to be kept and were not shut down.
+        SIGKILL is the last resort; it also ends a stopped postmaster.
+        Raises: ServerError if the server could not be ended, or was not shut down cleanly (unless immediate).
         """
         if self._process is None:
             return
         try:
             self._end(self._process, is_immediate=is_immediate)
         finally:
-            self._ended()
+            self._clean_up()
 
     def crash(self) -> None:
-        """End all processes of the server at once, as they are: none of them writes anything any more.
+        """Simulate a crash: kill all processes of the server, so that none writes any more.
 
         Raises: ServerCrashedError if it was not running; ServerError if a process does not end.
         """
         self.require_running()
         assert self._process is not None  # noqa: S101 — require_running has checked it
         postmaster = self._process.pid
-        self._process.send_signal(signal.SIGSTOP)  # so that it starts no more of them
+        self._process.send_signal(signal.SIGSTOP)  # it starts no more processes
         _await(lambda: is_stopped(postmaster), f"the postmaster {postmaster} did not stop at SIGSTOP")
         pids = children(postmaster)
         for pid in (postmaster, *pids):
-            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            with contextlib.suppress(ProcessLookupError):  # it has exited already
                 os.kill(pid, signal.SIGKILL)
         self._process.wait(_STOP_TIMEOUT_S)
-        # They hold the shared memory, without which no server can start on these data.
+        # While they are attached to the shared memory, no server can start on this data directory.
         _await(
             lambda: not any(map(is_alive, pids)), f"processes of the server did not end by SIGKILL: {pids}"
         )
-        self._ended()
+        self._clean_up()
 
     def require_running(self) -> None:
-        """Raise ServerCrashedError, with the server's log lines, if the postmaster has ended."""
+        """Raise ServerCrashedError, with the server's log lines, if the postmaster has exited."""
         if self._process is None or self._process.poll() is not None:
-            raise ServerCrashedError("the server is not running any more", detail=self.last_log_lines())
+            raise ServerCrashedError("the server is no longer running", detail=self.last_log_lines())
 
     def memory_kills(self) -> int:
-        """Return how many of its processes were killed for the limit on its memory, also after its end."""
+        """Return how many of its processes were killed by its memory limit, also after its end."""
         return max(self._memory_kills, 0 if self.memory is None else self.memory.kills())
 
     def last_log_lines(self) -> str:
         """Return the end of the server's log."""
         if not self.log_file.is_file():
-            return "no log was written"
+            return "there is no log file"
         lines = read_own_end(self.log_file).splitlines()
-        # Statements of many lines, which go on after a tab, would leave no room for what happened.
+        # Skip continuation lines, which start with a tab: long statements would displace the messages.
         lines = [line for line in lines if not line.startswith("\t")]
         return "\n         ".join(lines[-_LOG_LINES:])
 
@@ -223,7 +220,7 @@ class Instance:
         if self.memory is not None:
             self.memory.create()
             command = self.memory.command(command)
-        with self.log_file.open("ab") as log, recorded(self.data_directory) as lock, _interrupts_heeded():
+        with self.log_file.open("ab") as log, recorded(self.data_directory) as lock, _sigint_not_ignored():
             return subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -241,7 +238,7 @@ class Instance:
             assert self._process is not None  # noqa: S101 — set by start
             if self._process.poll() is not None:
                 lines = self.last_log_lines()
-                self._ended()
+                self._clean_up()
                 raise ServerStartError("the server did not start", detail=lines)
             if time.monotonic() > deadline:
                 self.stop(is_immediate=True)
@@ -259,32 +256,31 @@ class Instance:
             _kill(process)
         if not is_immediate:
             raise ServerError(
-                f"the server did not shut down within {_STOP_TIMEOUT_S:.0f} s, and was ended",
+                f"the server did not shut down within {_STOP_TIMEOUT_S:.0f} s and was killed",
                 detail=self.last_log_lines(),
             )
 
-    def _ended(self) -> None:
+    def _clean_up(self) -> None:
         self._process = None
         if self.memory is not None:
-            self._memory_kills = self.memory_kills()  # the kernel's count goes with the group
+            self._memory_kills = self.memory_kills()  # the kernel's count is removed with the group
             self.memory.remove()
 
     def _is_ready(self) -> bool:
-        """Whether the postmaster says "ready" in the eighth line of its pid file, as pg_ctl reads it."""
+        """Whether the eighth line of the postmaster's pid file is "ready", as pg_ctl checks it."""
         assert self._process is not None  # noqa: S101 — set by start
         try:
             lines = read_own(self.data_directory / "postmaster.pid").splitlines()
-        except FileNotFoundError:  # not written yet, or removed by a postmaster that could not start
+        except FileNotFoundError:  # not written yet, or removed after a failed start
             return False
         return len(lines) >= 8 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready"
 
 
 @contextlib.contextmanager
-def _interrupts_heeded() -> Iterator[None]:
-    """Let a server that is started take SIGINT from its beginning, also where pgdyno ignores it.
+def _sigint_not_ignored() -> Iterator[None]:
+    """Let a started server receive SIGINT even if pgdyno ignores it, as a script's background job does.
 
-    A script's background jobs do, and so would the programs that they start. What is caught here is not
-    ignored there.
+    A child process inherits ignored signals, but not handlers. So SIGINT gets a handler in the block.
     """
     is_ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     if not is_ignored or threading.current_thread() is not threading.main_thread():
@@ -298,19 +294,19 @@ def _interrupts_heeded() -> Iterator[None]:
 
 
 def _await(is_so: Callable[[], bool], otherwise: str) -> None:
-    """Wait until something is so. Raises: ServerError if that takes too long."""
+    """Wait until a condition holds. Raises: ServerError with ``otherwise`` after the time limit."""
     deadline = time.monotonic() + _STOP_TIMEOUT_S
     while not is_so():
         if time.monotonic() > deadline:
             raise ServerError(
                 f"{otherwise} within {_STOP_TIMEOUT_S:.0f} s",
-                hint="it may wait for a disk that does not answer (state D in ps); dmesg may name it",
+                hint="it may wait for a disk that does not respond (state D in ps); dmesg may name it",
             )
         time.sleep(_POLL_S)
 
 
 def _ends_after(process: subprocess.Popen[bytes], stop_signal: signal.Signals) -> bool:
-    """Whether a postmaster ends, within the limit, once it has been sent a signal."""
+    """Send a signal to a postmaster; return whether it exits within the limit."""
     process.send_signal(stop_signal)
     try:
         process.wait(_STOP_TIMEOUT_S)
@@ -320,28 +316,28 @@ def _ends_after(process: subprocess.Popen[bytes], stop_signal: signal.Signals) -
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a postmaster and its children, each of which has a process group of its own.
+    """Kill a postmaster and its children, each of which has its own process group.
 
-    Raises: ServerError if it does not end.
+    Raises: ServerError if the postmaster does not end.
     """
     for pid in children(process.pid):
-        with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+        with contextlib.suppress(ProcessLookupError):  # it has exited already
             os.kill(pid, signal.SIGKILL)
     if not _ends_after(process, signal.SIGKILL):
         raise ServerError(
             f"the postmaster {process.pid} did not end within {_STOP_TIMEOUT_S:.0f} s of SIGKILL",
-            hint="it may wait for a disk that does not answer (state D in ps); dmesg may name it",
+            hint="it may wait for a disk that does not respond (state D in ps); dmesg may name it",
         )
 
 
 def initialise(
     installation: Installation, account: Account, data_directory: Path, options: Iterable[str] = ()
 ) -> None:
-    """Create a data directory whose superuser is ``SUPERUSER``.
+    """Create a data directory with the superuser ``SUPERUSER``.
 
-    The directory is made here, so that its parent need not be writable for the account. Local connections
-    are trusted: the socket lives in a directory that only the server's user may enter.
-    Raises: ServerStartError with initdb's own words; PrivilegeError if the account cannot reach it.
+    The directory itself is created here, because its parent may not be writable for the account. Local
+    connections are trusted: only the server's user can enter the socket's directory.
+    Raises: ServerStartError with initdb's message; PrivilegeError if the account cannot reach it.
     """
     account.require_entry(data_directory)
     data_directory.mkdir(mode=0o700, exist_ok=True)
@@ -366,7 +362,10 @@ def initialise(
 
 
 def check_data_directory(data_directory: Path, installation: Installation) -> None:
-    """Raise DataDirectoryError unless this is a data directory of the installation's major version."""
+    """Check that this is a data directory of the installation's major version.
+
+    Raises: DataDirectoryError.
+    """
     version_file = data_directory / "PG_VERSION"
     if not version_file.is_file():
         raise DataDirectoryError(

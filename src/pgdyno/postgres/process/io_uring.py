@@ -1,8 +1,8 @@
-"""Whether a PostgreSQL can use io_uring here: it tries, without being started.
+"""Test whether a PostgreSQL can use io_uring on this host, without starting a server.
 
-``postgres --check``, which initdb uses to find out what a host allows, sets up shared memory as a start does,
-and with it one io_uring queue for every process that the server may have. So the answer holds for this build,
-this user, this kernel and these limits together; what the server says tells the causes apart.
+``postgres --check``, with which initdb probes a host's limits, sets up shared memory like a server start,
+including one io_uring queue per possible server process. So the result covers this build, user, kernel and
+limits together. The server's message identifies the cause.
 
 Source: src/backend/storage/aio/method_io_uring.c of PostgreSQL 18; io_uring_setup(2).
 """
@@ -22,24 +22,24 @@ from pgdyno.postgres.process.installation import Installation
 SWITCH = Path("/proc/sys/kernel/io_uring_disabled")  # since Linux 6.6
 
 _TIMEOUT_S = 20.0
-_SAID = re.compile(r"(FATAL|HINT): +(.*)")
+_MESSAGE = re.compile(r"(FATAL|HINT): +(.*)")
 _QUEUE = "could not setup io_uring queue: "
 _NOT_ALLOWED = (os.strerror(errno.EPERM), os.strerror(errno.EACCES))
 
 _BUILD_IT = "choose a build with liburing: pgdyno server install --from-source 18 --with-liburing"
 _SECCOMP = (
-    "look for a seccomp filter or a security module: containers forbid it unless they are started with "
-    "a profile that allows io_uring_setup, io_uring_enter and io_uring_register"
+    "look for a seccomp filter or a security module: containers forbid io_uring unless their seccomp "
+    "profile allows io_uring_setup, io_uring_enter and io_uring_register"
 )
 _BY_SWITCH = {
     "1": "kernel.io_uring_disabled is 1: make the servers' user a member of the group that "
     "kernel.io_uring_group names, or set it to 0",
-    "2": "kernel.io_uring_disabled is 2, which forbids it to everybody: set it to 0 or 1",
+    "2": "kernel.io_uring_disabled is 2, which disables io_uring for all users: set it to 0 or 1",
 }
 _BY_REASON = {
     os.strerror(errno.ENOSYS): (
         IoUringCause.FORBIDDEN,
-        "io_uring came with Linux 5.1, and a seccomp filter can hide it: choose another kernel or profile",
+        "io_uring requires Linux 5.1, and a seccomp filter can hide it: use another kernel or profile",
     ),
     os.strerror(errno.ENOMEM): (
         IoUringCause.MEMLOCK,
@@ -62,7 +62,7 @@ def io_uring_obstacle(
 ) -> IoUringObstacle | None:
     """Return the obstacle to io_uring for servers of this account; None if none.
 
-    ``data_directory`` is an initialised one that no server runs on; it stays as it is.
+    ``data_directory`` must be initialised and unused by a server; it is not changed.
     """
     argv = [installation.program("postgres"), "--check", "-D", str(data_directory)]
     try:
@@ -70,32 +70,31 @@ def io_uring_obstacle(
             [*argv, "-c", "io_method=io_uring"], limit_s=timeout_s, environment={"LC_ALL": "C"}
         )
     except ServerError as error:
-        return IoUringObstacle(IoUringCause.UNCLEAR, error.message, "try again when the host has less to do")
+        return IoUringObstacle(IoUringCause.UNCLEAR, error.message, "try again when the host is less busy")
     if done.returncode == 0:
         return None
-    said = done.stderr.decode(errors="replace")
-    return obstacle_of(said, switch.read_text().strip() if switch.is_file() else None)
+    stderr = done.stderr.decode(errors="replace")
+    return obstacle_of(stderr, switch.read_text().strip() if switch.is_file() else None)
 
 
-def obstacle_of(said: str, switch: str | None) -> IoUringObstacle:
-    """Return the obstacle to io_uring, from the server's own words.
+def obstacle_of(stderr: str, switch: str | None) -> IoUringObstacle:
+    """Return the obstacle to io_uring, by the server's error output.
 
-    ``switch`` is the value of kernel.io_uring_disabled; None: the kernel has no such switch.
+    ``switch`` is the value of kernel.io_uring_disabled; None: the kernel does not have it.
     """
-    parts = dict(_SAID.findall(said))
-    fatal, own_hint = parts.get("FATAL", said.strip()), parts.get("HINT", "")
+    parts = dict(_MESSAGE.findall(stderr))
+    fatal, own_hint = parts.get("FATAL", stderr.strip()), parts.get("HINT", "")
     evidence = f"{fatal}. {own_hint}".rstrip(". ")
     if fatal.startswith(_QUEUE):
         cause, hint = _of_queue(fatal.removeprefix(_QUEUE), switch)
     elif "io_method" in fatal:
         cause, hint = IoUringCause.NOT_COMPILED_IN, _BUILD_IT
     else:
-        cause, hint = IoUringCause.UNCLEAR, "the server's log may have the reason"
+        cause, hint = IoUringCause.UNCLEAR, "see the server's log for the reason"
     return IoUringObstacle(cause, evidence, hint)
 
 
 def _of_queue(reason: str, switch: str | None) -> tuple[IoUringCause, str]:
-    """Return the cause and the hint for the kernel's reason."""
     if reason in _NOT_ALLOWED:
         return IoUringCause.FORBIDDEN, _BY_SWITCH.get(switch or "", _SECCOMP)
     return _BY_REASON.get(reason, (IoUringCause.UNCLEAR, "see io_uring_setup(2)"))

@@ -1,10 +1,8 @@
-"""Limit the memory of a scratch server by a control group of its own.
+"""Limit a scratch server's memory, including page cache and shared memory, by a separate control group.
 
-Page cache and shared memory count.
-
-The group is made below, or with version 2 beside, the group of pgdyno itself, so that all limits that apply
-here apply there too. Pages that are cached already stay charged to whoever read them first: the server would
-find its data in memory that it does not pay for. They have to be dropped before it starts.
+The group is created below pgdyno's own group, or with version 2 possibly next to it, so it is subject to the
+same limits. Cached pages stay charged to the group that read them first: the server would use cached data
+that do not count against its limit. So they have to be dropped from the page cache before it starts.
 
 Source: Documentation/admin-guide/cgroup-v1/memory.rst, cgroup-v2.rst.
 """
@@ -29,7 +27,7 @@ _REMOVE_TIMEOUT_S = 10.0
 _POLL_S = 0.02
 _MEMBERS = "cgroup.procs"
 _V1 = ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
-"""The limit on memory, then that on memory and swap, which must not be lower; some kernels have no second."""
+"""The limits on memory, and on memory plus swap, which must not be lower; some kernels lack the second."""
 _V2 = ("memory.max", "memory.swap.max")
 _KILLS = {1: "memory.oom_control", 2: "memory.events"}
 RECORD_SUFFIX = ".memory-group"
@@ -37,7 +35,7 @@ RECORD_SUFFIX = ".memory-group"
 
 @dataclass(frozen=True)
 class GroupPlace:
-    """Where groups with a limit on memory can be made: a directory of a control group hierarchy."""
+    """A directory in a control group hierarchy where groups with a memory limit can be created."""
 
     version: int
     directory: Path
@@ -45,7 +43,7 @@ class GroupPlace:
 
 @dataclass(frozen=True)
 class MemoryGroup:
-    """A group for one server. ``record`` is a file that outlives a kill and names the group."""
+    """A group for one server. ``record`` is a file with the group's path, which survives a kill of pgdyno."""
 
     place: GroupPlace
     name: str
@@ -54,11 +52,11 @@ class MemoryGroup:
 
     @property
     def directory(self) -> Path:
-        """The group's own directory."""
+        """The group's directory."""
         return self.place.directory / self.name
 
     def create(self) -> None:
-        """Make the group. Raises: ServerError if the kernel refuses."""
+        """Create the group. Raises: ServerError if the kernel refuses."""
         self._write_record()
         try:
             self.directory.mkdir()
@@ -71,30 +69,31 @@ class MemoryGroup:
         except OSError as error:
             self.remove()
             raise ServerError(
-                f"could not limit a server's memory by {self.directory}", detail=os.strerror(error.errno or 0)
+                f"could not limit a server's memory with {self.directory}",
+                detail=os.strerror(error.errno or 0),
             ) from error
 
     def command(self, argv: Sequence[str]) -> list[str]:
-        """Return ``argv`` so that it starts inside the group."""
+        """Return ``argv`` wrapped to start inside the group."""
         return [sys.executable, "-I", "-S", enter_group.__file__, str(self.directory / _MEMBERS), *argv]
 
     def kills(self) -> int:
-        """Return how many processes the kernel has killed because the group had no memory left."""
+        """Return how many of the group's processes the kernel killed for lack of memory."""
         file = self.directory / _KILLS[self.place.version]
         lines = file.read_text().splitlines() if file.is_file() else []
         return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
 
     def remove(self) -> None:
-        """Terminate the remaining processes of the group, and remove it.
+        """Kill the remaining processes of the group, and remove it.
 
-        Backends may outlive their postmaster, a long index build by minutes. The record stays as long as the
-        group does. Raises: ServerError if it does not go.
+        Backends may outlive their postmaster, by minutes during an index build. The record is removed after
+        the group. Raises: ServerError if the group cannot be removed.
         """
         _remove(self.directory)
         self.record.unlink(missing_ok=True)
 
     def _write_record(self) -> None:
-        """Write it under another name first: a kill never leaves half a record."""
+        """Write the record to a temporary file, and rename it: a kill never leaves an incomplete record."""
         partial = self.record.with_name(f"{self.record.name}.partial")
         partial.write_text(f"{self.directory}\n")
         partial.rename(self.record)
@@ -108,11 +107,11 @@ class MemoryGroup:
 
 
 def find_place(version: int, directories: Sequence[str]) -> GroupPlace:
-    """Return where groups can be made, seen from the groups of pgdyno itself, topmost first.
+    """Return the place for groups. ``directories`` are pgdyno's own group and its ancestors, topmost first.
 
-    Version 1: below the own group. Version 2: below the nearest group that gives its children the memory
-    controller; the own one cannot as long as it holds processes, except for the root.
-    Raises: PrivilegeError if there is no such place, or it must not be written to.
+    Version 1: below the own group. Version 2: below the nearest group that enables the memory controller for
+    its children; except for the root, a group that contains processes cannot.
+    Raises: PrivilegeError if there is no such place, or it is not writable.
     """
     candidates = [Path(directory) for directory in reversed(directories)]
     if version == 2:
@@ -120,35 +119,33 @@ def find_place(version: int, directories: Sequence[str]) -> GroupPlace:
     if not candidates:
         raise PrivilegeError(
             "the memory of a server cannot be limited here",
-            detail="no control group above this process gives its children the memory controller"
+            detail="no control group above this process delegates the memory controller"
             if directories
             else "no control group hierarchy with the memory controller is mounted",
-            hint="run pgdyno as root where control groups are, or choose a preset without a memory limit",
+            hint="run pgdyno as root with control groups, or choose a preset without a memory limit",
         )
     nearest = candidates[0]
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise PrivilegeError(
             "the memory of a server cannot be limited here",
-            detail=f"control groups cannot be made in {nearest} by this user",
+            detail=f"this user cannot create control groups in {nearest}",
             hint="run pgdyno as root, or choose a preset without a memory limit",
         )
     return GroupPlace(version, nearest)
 
 
 def group_name(directory: Path, seat: str) -> str:
-    """Return the name of a seat's group; it tells which scratch directory the group belongs to."""
+    """Return the name of a seat's group; it contains the scratch directory's name."""
     return f"{_name_prefix(directory)}{seat}"
 
 
 def remove_recorded(directory: Path, hierarchies: Sequence[Path] | None = None) -> None:
-    """Remove the groups that are recorded in a scratch directory.
+    """Remove the groups that are recorded in a scratch directory, and kill their remaining processes.
 
-    Their remaining processes are terminated.
+    A record must name a group of this directory in one of the ``hierarchies`` (None: the mounted ones).
+    Otherwise only the record is removed: it must not cause other processes to be killed.
 
-    A record that names anything but a group of this directory in one of the ``hierarchies`` (None: those
-    that are mounted) is only forgotten: processes are ended by what it says.
-
-    Raises: ServerError if a group does not go.
+    Raises: ServerError if a group cannot be removed.
     """
     places = _mounted_hierarchies() if hierarchies is None else hierarchies
     for record in directory.glob(f"*{RECORD_SUFFIX}"):
@@ -160,16 +157,16 @@ def remove_recorded(directory: Path, hierarchies: Sequence[Path] | None = None) 
 
 
 def drop_from_page_cache(directory: Path) -> None:
-    """Write back and forget all cached pages of the files below a directory."""
+    """Write back and drop all cached pages of the files below a directory."""
     for parent, _, names in os.walk(directory):
         for path in (Path(parent) / name for name in names):
-            # The directory may belong to another user: links are not followed, pipes not waited for.
+            # The directory may belong to another user: do not follow links, do not block on pipes.
             if stat.S_ISREG(path.lstat().st_mode):
                 drop_file_from_page_cache(path)
 
 
 def drop_file_from_page_cache(path: Path) -> None:
-    """Write back and forget the cached pages of a file, but for those that a process has mapped."""
+    """Write back and drop the cached pages of a file, except those mapped by a process."""
     file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         os.fsync(file)
@@ -188,7 +185,7 @@ def _mounted_hierarchies() -> list[Path]:
 
 
 def _controllers(group: Path) -> list[str]:
-    """Return which controllers the children of a version 2 group have."""
+    """Return the controllers enabled for the children of a version 2 group."""
     file = group / "cgroup.subtree_control"
     return file.read_text().split() if file.is_file() else []
 
@@ -196,17 +193,17 @@ def _controllers(group: Path) -> list[str]:
 def _members(group: Path) -> list[int]:
     file = group / _MEMBERS
     pids = [int(line) for line in file.read_text().split()] if file.is_file() else []
-    return [pid for pid in pids if pid > 0]  # 0 stands for a process outside of our PID namespace
+    return [pid for pid in pids if pid > 0]  # 0 is a process outside our PID namespace
 
 
 def _kill(pid: int) -> None:
-    # It may have ended by itself; the group of one that we must not end stays, which is told.
+    # It may have exited already. A process that we may not kill keeps its group, whose removal then fails.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
 
 
 def _remove(group: Path) -> None:
-    """Remove a group and end its processes; the last ones may still be on their way out."""
+    """Kill a group's processes and remove it; killed processes may take a moment to exit."""
     deadline = time.monotonic() + _REMOVE_TIMEOUT_S
     while group.is_dir():
         for pid in _members(group):
@@ -218,6 +215,6 @@ def _remove(group: Path) -> None:
                 raise ServerError(
                     f"could not remove the control group {group}",
                     detail=os.strerror(error.errno or 0),
-                    hint=f"end the processes listed in {group / _MEMBERS}, then: rmdir {group}",
+                    hint=f"kill the processes listed in {group / _MEMBERS}, then: rmdir {group}",
                 ) from error
             time.sleep(_POLL_S)

@@ -1,6 +1,6 @@
-"""Programs without any network: in a namespace of their own, whose only interface is down.
+"""Run programs without a network: in a separate network namespace, where the only interface is down.
 
-Sockets in the file system work as before.
+Unix sockets in the file system still work.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _AS_USER = ("unshare", "--user", "--map-current-user", "--net", "--")
 
 
 def without_network(argv: Sequence[str]) -> list[str]:
-    """Return ``argv`` wrapped so that it has no network. ``can_leave_network`` says whether that works."""
+    """Return ``argv`` wrapped to run without a network; it works only if ``can_leave_network()``."""
     return [*_wrapping(), *argv]
 
 
 @cache
 def can_leave_network() -> bool:
-    """Whether this user can run programs in a network namespace of their own; containers may forbid it."""
+    """Whether this user can create network namespaces; containers may forbid it."""
     try:
         done = subprocess.run([*_wrapping(), "true"], capture_output=True, check=False, timeout=_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):

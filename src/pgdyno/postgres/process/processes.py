@@ -1,4 +1,4 @@
-"""Processes of a running server or generator, through /proc."""
+"""Processes of a running server or generator, from /proc."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-_EMULATORS = "qemu-"  # as qemu's own are called: qemu-aarch64-static
+_EMULATORS = "qemu-"  # name prefix of qemu's user-mode emulators: qemu-aarch64-static
 _IN_KB = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 _CPUCLOCK_SCHED = 2  # include/linux/posix-timers_types.h: sum of the scheduler's run time
 
@@ -20,19 +20,19 @@ _CPUCLOCK_SCHED = 2  # include/linux/posix-timers_types.h: sum of the scheduler'
 class CpuClock:
     """CPU time of a fixed set of processes, cheap enough to be read twice per slice.
 
-    Processes that start later are not seen; those that end stay at their last reading.
+    Processes that start later are not counted; those that end keep their last reading.
     """
 
     _last_ns: dict[int, int]
 
     @classmethod
     def of(cls, pids: Iterable[int]) -> CpuClock:
-        """Return a clock over ``pids``; processes that have ended already are left out."""
+        """Return a clock over ``pids``; processes that have ended are omitted."""
         read = {pid: cpu_ns(pid) for pid in pids}
         return cls({pid: used_ns for pid, used_ns in read.items() if used_ns is not None})
 
     def read_ns(self) -> int:
-        """Return the sum of nanoseconds on a CPU so far."""
+        """Return the processes' total CPU time so far, in ns."""
         for pid in self._last_ns:
             used_ns = cpu_ns(pid)
             if used_ns is not None:
@@ -41,10 +41,10 @@ class CpuClock:
 
 
 def cpu_ns(pid: int) -> int | None:
-    """Return the nanoseconds on a CPU of all threads that a process has and had; None if it has ended.
+    """Return the CPU time, in ns, of all current and past threads of a process; None if it has ended.
 
-    /proc/PID/schedstat knows the first thread alone: what the kernel's threads do for a backend that uses
-    io_uring would be missing. The clock's number is that of clock_getcpuclockid(3).
+    /proc/PID/schedstat covers only the first thread, and would omit the kernel's worker threads of a backend
+    that uses io_uring. The clock id is that of clock_getcpuclockid(3).
     """
     try:
         return time.clock_gettime_ns((~pid << 3) | _CPUCLOCK_SCHED)
@@ -55,16 +55,16 @@ def cpu_ns(pid: int) -> int | None:
 
 
 def queue_ns(pid: int, thread: int | None = None) -> int:
-    """Return how long a process's thread could have run and did not, in ns; 0 if it has ended.
+    """Return how long a process's thread was runnable but waiting for a CPU, in ns; 0 if it has ended.
 
-    The second number of /proc/PID/schedstat: from when it joined the queue of a CPU.
+    This is the second number in /proc/PID/schedstat, the time on a run queue.
     """
     text = read_process(pid, "schedstat" if thread is None else f"task/{thread}/schedstat")
     return 0 if text is None else int(text.split()[1])
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """Return the direct children of a process; none if it has ended."""
+    """Return the direct children of a process; empty if it has ended."""
     try:
         text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -73,7 +73,7 @@ def children(pid: int) -> tuple[int, ...]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process has not ended; one that nobody has waited for yet has."""
+    """Whether a process has not exited; a zombie has."""
     return _state(pid) not in ("", "Z", "X")
 
 
@@ -83,13 +83,13 @@ def is_stopped(pid: int) -> bool:
 
 
 def _state(pid: int) -> str:
-    """Return the letter of a process's state, as ps shows it; nothing if there is no such process."""
+    """Return the letter of a process's state, as ps shows it; empty if there is no such process."""
     text = read_process(pid, "stat")
     return "" if text is None else text.rpartition(") ")[2][:1]
 
 
 def threads(pid: int) -> tuple[int, ...]:
-    """Return the threads of a process, itself first; none if it has ended."""
+    """Return the thread ids of a process, in ascending order; empty if it has ended."""
     try:
         found = [entry.name for entry in Path(f"/proc/{pid}/task").iterdir()]
     except (FileNotFoundError, ProcessLookupError):
@@ -98,7 +98,7 @@ def threads(pid: int) -> tuple[int, ...]:
 
 
 def read_process(pid: int, name: str) -> str | None:
-    """Return ``/proc/PID/NAME``; None if the process has ended or the file may not be read."""
+    """Return ``/proc/PID/NAME``; None if the process has ended or the file is not readable."""
     try:
         return Path(f"/proc/{pid}/{name}").read_text()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -106,16 +106,15 @@ def read_process(pid: int, name: str) -> str | None:
 
 
 def resident_bytes(pid: int) -> int:
-    """Return a process's memory in RAM, shared memory that it has touched included; 0 if it has ended."""
+    """Return a process's resident memory, including touched shared memory; 0 if it has ended."""
     return int((read_process(pid, "statm") or "0 0").split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def memory_bytes(pids: Iterable[int]) -> int:
-    """Return the memory of a server's processes: their own, and their shared memory, which counts once.
+    """Return the memory of a server's processes: their private memory, plus shared memory counted once.
 
-    /proc/PID/status, fields RssAnon, VmSwap (of their own memory), RssShmem and HugetlbPages. The shared part
-    is that of the process which has touched most of it. Processes that have ended, or may not be looked at,
-    count as nothing.
+    Source: RssAnon, VmSwap (private memory), RssShmem and HugetlbPages in /proc/PID/status. The shared part
+    is the largest of any process. Processes that have ended, or are not readable, count as 0.
     """
     of_all = [_memory_kb(read_process(pid, "status") or "") for pid in pids]
     own_kb = sum(one.get("RssAnon", 0) + one.get("VmSwap", 0) for one in of_all)
@@ -128,13 +127,13 @@ def _memory_kb(status: str) -> dict[str, int]:
 
 
 def pin(pid: int, cpus: Iterable[int]) -> None:
-    """Let a process run on these CPUs only. Nothing happens if it has ended, or is not ours to pin."""
+    """Pin a process to CPUs. It does nothing if the process has ended or may not be pinned."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.sched_setaffinity(pid, cpus)
 
 
 def running_from(prefix: Path) -> tuple[int, ...]:
-    """Return the processes whose program lies below a directory, as far as we may see them."""
+    """Return the visible processes that run a program below a directory."""
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
@@ -144,9 +143,9 @@ def running_from(prefix: Path) -> tuple[int, ...]:
 
 
 def program_of(process: Path) -> Path:
-    """Return the program that a process runs; of one that is emulated, not the emulator.
+    """Return the program that a process runs; for an emulated one, not the emulator.
 
-    The kernel starts an emulator with the path of the program before all other arguments (binfmt_misc).
+    The kernel passes the program's path as the emulator's first argument (binfmt_misc).
     """
     program = (process / "exe").readlink()
     if not program.name.startswith(_EMULATORS):
@@ -154,5 +153,5 @@ def program_of(process: Path) -> Path:
     arguments = (process / "cmdline").read_bytes().split(b"\0")
     if len(arguments) < 2:
         return program
-    named = Path(os.fsdecode(arguments[1]))  # as it was started: it may be relative
+    named = Path(os.fsdecode(arguments[1]))  # as given at the start; it may be relative
     return named if named.is_absolute() else (process / "cwd").readlink() / named

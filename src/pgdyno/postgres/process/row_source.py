@@ -1,6 +1,6 @@
-"""A session that reads rows for a sample: in one snapshot, by one process, at a limited rate.
+"""A session that reads rows for a sample: in one snapshot, without parallel workers, at a limited rate.
 
-Rows of a COPY … TO STDOUT come many at a time: to wait for each takes longer than to send it.
+Rows of a COPY … TO STDOUT are received in blocks: waiting for each row takes longer than sending it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from psycopg import sql
 from pgdyno.base.errors import ServerError
 from pgdyno.postgres.catalogued_tables import LinkedTable
 from pgdyno.postgres.connection.connection import connect
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import LONG_LIMIT_S, ControlConnection, Settings, look
 from pgdyno.postgres.process.sample_queries import locking
 
-# Texts of values as pg_dump writes them: every server reads them alike. Policies fail instead of hiding rows,
-# no worker reads beside this session, and rows come in the order in which they lie. A pooler may give the
-# session another server process for each transaction: what counts is set in this one.
+# Value formats as in pg_dump, which every server reads alike. Row security policies raise errors instead of
+# hiding rows, no parallel workers run, and rows come in physical order. The settings are per transaction,
+# because a pooler may use a different backend for each transaction.
 _SETTINGS: Settings = {
     "client_encoding": "UTF8",
     "datestyle": "ISO",
@@ -35,13 +35,13 @@ _SETTINGS: Settings = {
     "statement_timeout": f"{LONG_LIMIT_S:.0f}s",
     "idle_in_transaction_session_timeout": "0",
 }
-# Not all versions have it. What has become a view, or a table of another server, is not read.
+# Not all versions have it. A relation replaced by a view or a foreign table is then not read.
 _LATER_SETTING = """
 SELECT pg_catalog.set_config(name, 'view, foreign-table', true)
 FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'restrict_nonsystem_relation_kind'
 """
-# These functions see the present, unlike queries of catalogues in this snapshot. A view has no file, and no
-# partitioned table becomes one.
+# These functions see the current state, unlike catalog queries in this snapshot. A view has no relfilenode,
+# and a partitioned table cannot become a view.
 _OTHERS = """
 SELECT w.name
 FROM ROWS FROM (pg_catalog.unnest(%s::pg_catalog.text[]), pg_catalog.unnest(%s::pg_catalog.oid[]),
@@ -54,7 +54,7 @@ _BLOCK_BYTES = 1 << 18
 
 @dataclass(frozen=True)
 class RowSource:
-    """A session in a transaction; ``snapshot`` lets pg_dump see the same."""
+    """A session in a transaction; ``snapshot`` is its exported snapshot, for pg_dump."""
 
     connection: ControlConnection
     snapshot: str
@@ -63,40 +63,40 @@ class RowSource:
     @classmethod
     @contextmanager
     def open(cls, dsn: str, bytes_per_s: float) -> Iterator[RowSource]:
-        """Begin to read. Raises: ConnectionFailedError, ServerError."""
-        with failures_in_words(), closing(connect(dsn)) as connection, look(connection, _SETTINGS):
-            with failures_in_words():
+        """Provide a session with a new snapshot. Raises: ConnectionFailedError, ServerError."""
+        with server_errors_converted(), closing(connect(dsn)) as connection, look(connection, _SETTINGS):
+            with server_errors_converted():
                 connection.execute(_LATER_SETTING)
                 [[snapshot]] = connection.execute("SELECT pg_catalog.pg_export_snapshot()").fetchall()
             yield cls(connection, str(snapshot), bytes_per_s)
 
     def keep(self, tables: Sequence[LinkedTable]) -> None:
-        """Keep the definitions of tables until the end.
+        """Lock tables against changes of their definition, until the end of the transaction.
 
-        Raises: ServerError if one is being changed, or has become another relation since it was found.
+        Raises: ServerError if one is being changed, or was replaced since it was found in the catalogs.
         """
         if not tables:
             return
         names = [sql.Identifier(one.relation.schema, one.relation.name).as_string() for one in tables]
         found = names, [one.oid for one in tables], [one.relation.has_parts for one in tables]
-        with failures_in_words():
+        with server_errors_converted():
             self.connection.execute(locking(tables))
             others = self.connection.execute(_OTHERS, found).fetchall()
         if others:
             raise ServerError(
-                f"{others[0][0]} is not the table any more that it was a moment ago",
-                detail="a view in its place would run functions of its owner",
-                hint="nothing was copied; try again when nobody changes the schema",
+                f"{others[0][0]} was replaced by a different relation",
+                detail="a view in its place could run its owner's functions",
+                hint="nothing was copied; try again when the schema is not being changed",
             )
 
     def rows(self, query: sql.Composed, share: float) -> Iterator[bytes]:
-        """Yield the text of a query's rows, which are about this share of those that are read for it.
+        """Yield the COPY text of a query's rows. ``share`` is the approximate share of read rows it returns.
 
-        A second reads as many as have the rate's bytes. Raises: ConnectionFailedError, ServerError.
+        ``bytes_per_s`` limits the bytes of all rows read. Raises: ConnectionFailedError, ServerError.
         """
         began_s, done = time.monotonic(), 0
         self.connection.answer_limit_s = LONG_LIMIT_S
-        with failures_in_words():
+        with server_errors_converted():
             for block in copied_blocks(self.connection, query):
                 yield block
                 done += len(block)
@@ -105,9 +105,9 @@ class RowSource:
 
 
 def copied_blocks(connection: ControlConnection, statement: sql.Composed) -> Iterator[bytes]:
-    """Yield the text of the rows that a statement copies out, in blocks of whole rows. Raises: psycopg.Error.
+    """Yield the output of a COPY … TO STDOUT statement, in blocks of whole rows. Raises: psycopg.Error.
 
-    The connection's limits hold for each block.
+    The connection's limits apply to each block.
     """
     with connection.cursor().copy(statement) as copy:
         while block := connection.wait(_block(copy)):
@@ -117,7 +117,7 @@ def copied_blocks(connection: ControlConnection, statement: sql.Composed) -> Ite
 def _block(copy: psycopg.Copy) -> Generator[Any, Any, bytes]:
     rows, size_bytes = [], 0
     while size_bytes < _BLOCK_BYTES:
-        row = bytes((yield from copy._read_gen()))  # noqa: SLF001 — its public form waits for one row
+        row = bytes((yield from copy._read_gen()))  # noqa: SLF001 — the public method waits for each row
         if not row:
             break
         rows.append(row)

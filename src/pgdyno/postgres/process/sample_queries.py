@@ -1,9 +1,9 @@
-"""Queries of a sample's rows, in SQL, and the scratch database that they are put into.
+"""SQL queries for a sample's rows, and the scratch database that receives them.
 
-Texts of values are those of their types' output functions, by ``concat``: a cast may be a function that an
-owner in the database has made. Comparisons are the foreign keys' own, by name.
+Values are converted to text with ``concat``, which uses the types' output functions: a cast may be a function
+created by a user of the database. Comparisons use the foreign keys' operators, by qualified name.
 
-The role that owns the scratch database has no privileges elsewhere.
+The role that owns the scratch database has no other privileges.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from pgdyno.postgres.catalogued_tables import (
     Relation,
     Unlinked,
 )
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import ControlConnection
 from pgdyno.postgres.process.instance import Instance
-from pgdyno.postgres.process.made_up_copy import MadeUpCopy
+from pgdyno.postgres.process.synthetic_copy import MadeUpCopy
 
-_HALF = 1 << 63  # hashes are of 64 bits, with a sign
+_HALF = 1 << 63  # hashes are signed 64-bit integers
 ReadRows = Callable[[Link, LinkedTable, Sequence[Sequence[str]]], Iterator[bytes]]
-"""Yields rows that values of a foreign key refer to: a list of them for each of its columns."""
+"""Yields COPY text of the rows referenced by foreign key values, which are given as one list per column."""
 _KEYS = 5000
-"""Rows that are asked for at once: arbitrary, some milliseconds of the server's."""
+"""Keys per query; arbitrary: a few milliseconds of server time."""
 _SET_SEQUENCE = """
 SELECT pg_catalog.setval(s.oid::pg_catalog.regclass, %s) FROM pg_catalog.pg_class s
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) s.relnamespace
@@ -45,7 +45,7 @@ WHERE s.relkind OPERATOR(pg_catalog.=) 'S' AND n.nspname OPERATOR(pg_catalog.=) 
 
 @dataclass(frozen=True)
 class SampledCopy:
-    """A session of the role without privileges, with an empty search path."""
+    """A session of the unprivileged role, with an empty search path."""
 
     connection: ControlConnection
 
@@ -53,25 +53,22 @@ class SampledCopy:
     def open(cls, server: Instance, database: str) -> SampledCopy:
         """Connect to a database of a scratch server. Raises: ServerError."""
         connection = MadeUpCopy.open(server, database).connection
-        with failures_in_words():
+        with server_errors_converted():
             connection.execute("SET client_encoding = 'UTF8'")
         return cls(connection)
 
     def load(self, table: LinkedTable, blocks: Iterator[bytes]) -> int:
-        """Put rows into a table; return how many. Raises: ServerError."""
-        with failures_in_words(), self.connection.cursor() as cursor:
+        """Load rows into a table; return their number. Raises: ServerError."""
+        with server_errors_converted(), self.connection.cursor() as cursor:
             with cursor.copy(loading(table)) as copy:
                 for block in blocks:
                     copy.write(block)
             return cursor.rowcount
 
     def complete(self, link: Link, target: LinkedTable, read: ReadRows) -> int:
-        """Add the rows that a foreign key refers to and that are not there; return how many.
-
-        Raises: ServerError.
-        """
+        """Add missing rows that a foreign key references; return their number. Raises: ServerError."""
         added = 0
-        with failures_in_words(), self.connection.transaction():
+        with server_errors_converted(), self.connection.transaction():
             declare = sql.SQL("DECLARE pgdyno_missing NO SCROLL CURSOR FOR {}")
             self.connection.execute(declare.format(missing_keys(link)))
             fetch = sql.SQL("FETCH {} FROM pgdyno_missing").format(sql.SQL(str(_KEYS)))
@@ -81,26 +78,26 @@ class SampledCopy:
         return added
 
     def set_sequences(self, last: Mapping[tuple[str, str], int]) -> None:
-        """Let sequences go on where the original's do. Raises: ServerError."""
-        with failures_in_words():
+        """Set sequences to the original's last values. Raises: ServerError."""
+        with server_errors_converted():
             for (schema, name), value in last.items():
                 self.connection.execute(_SET_SEQUENCE, (value, schema, name))
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """The share of rows that hashes choose, and the seed of the hashes."""
+    """The share of rows sampled by hashes, and the seed of the hashes."""
 
     share: float
     seed: int = 1
 
     def rows(self, table: LinkedTable, choice: Choice) -> sql.Composed:
-        """Return the COPY of the rows that a choice takes of a table."""
+        """Return a COPY … TO STDOUT statement for the chosen rows of a table."""
         condition = self._condition(choice, 0)
         return _copy(table, sql.SQL("{} WHERE {}").format(_from(table.relation, 0), condition))
 
     def _condition(self, choice: Choice, depth: int) -> sql.Composable:
-        """Return a condition on the rows that are called by their depth: t0 in the table that is read."""
+        """Return a condition on the rows with alias t<depth>; t0 is the table that is read."""
         if isinstance(choice, AllRows):
             return sql.SQL("true")
         if isinstance(choice, ByHash):
@@ -135,7 +132,7 @@ class Sampling:
 
 
 def missing_keys(link: Link) -> sql.Composed:
-    """Return the query of a foreign key's values, as texts, to which no row in the copy belongs."""
+    """Return a query for a foreign key's values, as text, that have no referenced row in the copy."""
     own = [_column(0, one.name) for one in link.columns]
     names = [sql.Identifier(f"k{place}") for place in range(len(own))]
     return sql.SQL(
@@ -151,10 +148,10 @@ def missing_keys(link: Link) -> sql.Composed:
 
 
 def rows_of_keys(link: Link, table: LinkedTable, keys: Sequence[Sequence[str]]) -> sql.Composed:
-    """Return the COPY of the rows that values of a foreign key refer to; ``keys`` has a list per column."""
+    """Return a COPY statement for rows referenced by foreign key values; ``keys`` has a list per column."""
     names = [sql.Identifier(f"k{place}") for place in range(len(keys))]
     types = [sql.SQL(_trusted(one.type)) for one in link.columns]
-    # The type's own functions read a literal; a cast from text may be a function of an owner in the database.
+    # A literal is read by its type's input function; a cast from text may be a user's function.
     rows = (
         sql.SQL("({})").format(
             _listed(sql.SQL("{}::{}").format(*pair) for pair in zip(one, types, strict=True))
@@ -167,14 +164,14 @@ def rows_of_keys(link: Link, table: LinkedTable, keys: Sequence[Sequence[str]]) 
 
 
 def loading(table: LinkedTable) -> sql.Composed:
-    """Return the COPY that takes a table's rows; those of a partitioned one find their partitions."""
+    """Return a COPY … FROM STDIN statement for a table; a partitioned table routes its rows."""
     relation = sql.Identifier(table.relation.schema, table.relation.name)
     listed = sql.SQL("({})").format(_names(table)) if table.columns else sql.SQL("")
     return sql.SQL("COPY {} {} FROM STDIN").format(relation, listed)
 
 
 def locking(tables: Sequence[LinkedTable]) -> sql.Composed:
-    """Return the statement that keeps tables as they are, as every query does with those that it reads."""
+    """Return a LOCK TABLE statement in ACCESS SHARE mode, the lock of every query."""
     named = (_relation(one.relation) for one in tables)
     return sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(_listed(named))
 
@@ -189,13 +186,13 @@ def _from(relation: Relation, depth: int) -> sql.Composed:
 
 
 def _relation(relation: Relation) -> sql.Composed:
-    """Return a table without those that inherit from it: foreign keys see none of their rows."""
+    """Return a table without inheriting tables: foreign keys ignore their rows."""
     only = sql.SQL("" if relation.has_parts else "ONLY ")
     return sql.SQL("{}{}").format(only, sql.Identifier(relation.schema, relation.name))
 
 
 def _refers(link: Link, depth: int, values: Sequence[sql.Composable]) -> sql.Composed:
-    """Return the condition that these values of a foreign key refer to a row."""
+    """Return the condition that foreign key ``values`` reference the row with alias t<depth>."""
     return sql.SQL(" AND ").join(
         sql.SQL("{} {} {}").format(_column(depth, one.name), sql.SQL(_trusted(operator)), value)
         for one, operator, value in zip(link.key, link.operators, values, strict=True)
@@ -203,7 +200,7 @@ def _refers(link: Link, depth: int, values: Sequence[sql.Composable]) -> sql.Com
 
 
 def _linked(link: Link, depth: int) -> sql.Composed:
-    """Return the condition that a foreign key refers to a row: none of its columns is NULL."""
+    """Return the condition that a foreign key is not NULL in any column, so it references a row."""
     return sql.SQL(" AND ").join(
         sql.SQL("{} IS NOT NULL").format(_column(depth, one.name)) for one in link.columns
     )
@@ -226,5 +223,5 @@ def _listed(parts: Iterable[sql.Composable]) -> sql.Composed:
 
 
 def _trusted(text: str) -> LiteralString:
-    """Return a name that the server has quoted itself."""
+    """Return a name, already quoted by the server, as a literal string for the type checker."""
     return text

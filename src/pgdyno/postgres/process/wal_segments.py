@@ -1,9 +1,7 @@
-"""Future WAL segments for a stopped scratch server.
+"""Future WAL segments for a stopped scratch server, like those that a long-running server has recycled.
 
-A server that has run for a while keeps them in the same way.
-
-Without one, whoever fills a segment writes the next one full of zeros and flushes it, and all others wait:
-about 50 ms every 16 MB. PostgreSQL makes them ahead in the same way (PreallocXlogFiles in xlog.c).
+Without them, the backend that fills a segment zero-fills and flushes the next one, while all others wait:
+about 50 ms every 16 MB. PostgreSQL preallocates them in the same way (PreallocXlogFiles in xlog.c).
 """
 
 from __future__ import annotations
@@ -20,18 +18,18 @@ from pgdyno.postgres.process.installation import Installation
 
 _REDO_FILE = re.compile(r"^Latest checkpoint's REDO WAL file:\s+([0-9A-F]{24})$", re.MULTILINE)
 _SEGMENT_BYTES = re.compile(r"^Bytes per WAL segment:\s+(\d+)$", re.MULTILINE)
-_LOG_BYTES = 1 << 32  # the last eight digits of a name count the segments within these
+_LOG_BYTES = 1 << 32  # the last eight digits of a name number the segments within each 4 GiB
 _CHUNK_BYTES = 1 << 20
 _READ_LIMIT_S = 60.0  # arbitrary; it takes milliseconds
-_PRIVATE = 0o077  # umask: files of a data directory are their owner's alone
+_PRIVATE = 0o077  # umask: files in a data directory are accessible only to their owner
 
 
 @dataclass(frozen=True)
 class WalPosition:
-    """Where a stopped server will go on writing WAL."""
+    """The position where a stopped server will continue its WAL."""
 
     timeline: int
-    segment: int  # counted from the beginning of the WAL
+    segment: int  # counted from the start of the WAL
     segment_bytes: int
 
     def following(self, count: int) -> list[str]:
@@ -42,25 +40,22 @@ class WalPosition:
 
 
 def wal_position(controldata: str) -> WalPosition:
-    """Parse the English output of ``pg_controldata``.
-
-    Raises: ServerError if it does not say it.
-    """
+    """Parse the untranslated output of ``pg_controldata``. Raises: ServerError if a value is missing."""
     name, size = _REDO_FILE.search(controldata), _SEGMENT_BYTES.search(controldata)
     if name is None or size is None:
-        raise ServerError("pg_controldata names no WAL file or no segment size", detail=controldata.strip())
+        raise ServerError("pg_controldata reports no WAL file or no segment size", detail=controldata.strip())
     timeline, log, within = (int(name[1][start : start + 8], 16) for start in (0, 8, 16))
     segment_bytes = int(size[1])
     return WalPosition(timeline, log * (_LOG_BYTES // segment_bytes) + within, segment_bytes)
 
 
-def fill_ahead(
+def preallocate_segments(
     installation: Installation, account: Account, data_directory: Path, zeros_directory: Path, wal_bytes: int
 ) -> None:
-    """Give a stopped server's data directory segments for so much WAL, on disk when this returns.
+    """Add segments for ``wal_bytes`` of WAL to a stopped server's data directory, and flush them to disk.
 
-    ``zeros_directory`` is the caller's own; the file of zeros that is copied stays there for the next time.
-    Raises: ServerError with pg_controldata's words; StorageError if the disk is full.
+    ``zeros_directory`` belongs to the caller; the file of zeros stays there for later calls.
+    Raises: ServerError with pg_controldata's message; StorageError if the disk is full.
     """
     position = _read_position(installation, account, data_directory)
     wal = data_directory / "pg_wal"
@@ -77,13 +72,13 @@ def _read_position(installation: Installation, account: Account, data_directory:
     argv = [installation.program("pg_controldata"), str(data_directory)]
     done = account.run(argv, limit_s=_READ_LIMIT_S, environment={"LC_ALL": "C"})
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()
-        raise ServerError(f'pg_controldata could not read "{data_directory}"', detail=said)
+        message = done.stderr.decode(errors="replace").strip()
+        raise ServerError(f'pg_controldata could not read "{data_directory}"', detail=message)
     return wal_position(done.stdout.decode(errors="replace"))
 
 
 def _zeros(directory: Path, size: int) -> Path:
-    """Return a file of zeros that the account can read. It has no holes: a copy would have them too."""
+    """Return a file of zeros that the account can read, without holes, which copies would also have."""
     path = directory / f"zeros-{size}"
     if path.is_file() and path.stat().st_size == size:
         return path
@@ -99,8 +94,8 @@ def _zeros(directory: Path, size: int) -> Path:
 
 
 def _run_as(account: Account, argv: Sequence[str]) -> None:
-    """Run a program as the servers' user: root writes nothing by name where that user could put a link."""
+    """Run a program as the servers' user: root opens no paths where that user could place a link."""
     done = account.run(argv, umask=_PRIVATE)
     if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip()
-        raise StorageError("could not write a WAL segment", detail=said[-800:])
+        message = done.stderr.decode(errors="replace").strip()
+        raise StorageError("could not write a WAL segment", detail=message[-800:])

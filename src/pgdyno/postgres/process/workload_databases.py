@@ -1,12 +1,12 @@
-"""Databases that pgdyno creates on a user's server to load it, and drops again.
+"""Databases that pgdyno creates on a user's server for load, and drops again.
 
-Only databases that were recorded in this workspace before they were made are ever dropped, and only while
-this session holds the server's lock. The same session creates them: after a kill, the lock is free when the
-server has finished or given up what was under way, so that nothing can appear later.
+Only databases with a record in this workspace are ever dropped, and only by a session that holds the
+server's lock. The same session creates them: after a kill, the lock becomes free only when the server has
+completed or aborted the running command, so no database can appear later.
 
-A record is written before a database is made. It is an empty file, ``SERVER/DATABASE`` below the workspace:
-the server's system identifier and the database's name, which ends with random digits. A name without a
-record was not made from this workspace.
+A record is written before a database is created. It is an empty file, ``SERVER/DATABASE``, in the workspace:
+the server's system identifier and the database's name, which ends with random digits. A database without a
+record was not created from this workspace.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import psycopg
 from psycopg import sql
 
 from pgdyno.base.errors import PgdynoError, ServerError
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection, connect_to_change
 from pgdyno.postgres.connection.control_connection import ControlConnection
 
 MARK = "made by pgdyno for measuring; may be dropped"
-_SUFFIX_BYTES = 8  # nobody has, or can guess, a database of that name
+_SUFFIX_BYTES = 8  # random: no existing database has the name, and it cannot be guessed
 _IDENTIFIER = "SELECT system_identifier FROM pg_catalog.pg_control_system()"
 _THERE = """
 SELECT d.datname, pg_catalog.shobj_description(d.oid, 'pg_database') FROM pg_catalog.pg_database d
@@ -50,20 +50,20 @@ class DatabaseRecords:
     directory: Path
 
     def add(self, name: str) -> None:
-        """Record a database that is about to be made; afterwards the record survives a loss of power."""
+        """Record a database before its creation; the record is flushed and survives a power loss."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         (self.directory / name).touch(exist_ok=False)
         for path in (self.directory, self.directory.parent, self.directory.parent.parent):
             _flush(path)
 
     def names(self) -> list[str]:
-        """Return the names of all databases that were made, or were about to be, and not yet dropped."""
+        """Return the names of all recorded databases: created, or about to be, and not yet dropped."""
         if not self.directory.is_dir():
             return []
         return sorted(path.name for path in self.directory.iterdir() if _NAME.fullmatch(path.name))
 
     def remove(self, name: str) -> None:
-        """Remove the record of a database that is not there any more."""
+        """Remove the record of a database that no longer exists."""
         (self.directory / name).unlink(missing_ok=True)
 
 
@@ -71,7 +71,7 @@ class DatabaseRecords:
 class WorkloadDatabases:
     """Workload databases of one run, on the server behind a connection string.
 
-    ``records`` is the workspace's directory of records, ``lock`` takes the server's lock for a session.
+    ``records`` is the workspace's directory of records; ``lock`` acquires the server's lock in a session.
     """
 
     dsn: str
@@ -82,7 +82,7 @@ class WorkloadDatabases:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the server's lock, and drop the databases that a killed run of this workspace has left.
+        """Hold the server's lock in the block, and first drop leftover databases of killed runs.
 
         Raises: LockHeldError if another pgdyno loads this server; ConnectionFailedError, ServerError.
         """
@@ -94,30 +94,30 @@ class WorkloadDatabases:
                 self._session.close()
 
     def hold(self) -> None:
-        """Take the lock again if a restart of the server has ended the session.
+        """Acquire the lock, again if a server restart has ended the session.
 
-        Raises: LockHeldError if another pgdyno has come first; ConnectionFailedError.
+        Raises: LockHeldError if another pgdyno holds it; ConnectionFailedError.
         """
         if self._session is None or not _answers(self._session):
             self._session = self._locked_session()
 
     def name(self, label: str) -> str:
-        """Return the name of a database of this run."""
+        """Return the name of this run's database with a label."""
         return f"pgdyno_{label}_{self._suffix}"
 
     def create(self, label: str) -> str:
-        """Make an empty database and return its name. Raises: ServerError."""
+        """Create an empty database and return its name. Raises: ServerError."""
         return self._make(label, "template0")
 
     def copy(self, template: str, label: str) -> None:
-        """Make a database as a copy of another one; an earlier copy is replaced. Raises: ServerError."""
+        """Create a database as a copy of another; an earlier copy is replaced. Raises: ServerError."""
         with self._locked() as (connection, records):
             if self.name(label) in _there(connection, records):
                 self._drop(connection, records, self.name(label))
         self._make(label, template)
 
     def finish_load(self, name: str) -> None:
-        """Vacuum and analyse a loaded database; add pg_prewarm if available to the role."""
+        """Vacuum and analyse a loaded database; create pg_prewarm if the role may. Raises: ServerError."""
         with self._connect(name) as connection, _prepared(connection):
             if connection.execute(_HAS_PREWARM).fetchone():
                 connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm SCHEMA public")
@@ -125,12 +125,12 @@ class WorkloadDatabases:
                 connection.execute("VACUUM (FREEZE, ANALYZE)")
 
     def there(self) -> set[str]:
-        """Return the names of recorded databases that are on the server and still ours."""
+        """Return the names of recorded databases that exist on the server and still have pgdyno's comment."""
         with self._locked() as (connection, records):
             return _there(connection, records)
 
     def drop_all(self) -> None:
-        """Drop every recorded database, also one that a killed pgdyno has left."""
+        """Drop every recorded database, including leftovers of a killed pgdyno. Raises: ServerError."""
         with self._locked() as (connection, records):
             there = _there(connection, records)
             for name in records.names():
@@ -139,7 +139,7 @@ class WorkloadDatabases:
                 records.remove(name)
 
     def _make(self, label: str, template: str) -> str:
-        """Make a database that nobody can connect to before all others' rights to it are revoked."""
+        """Create a database that accepts no connections until PUBLIC's rights to it are revoked."""
         name = self.name(label)
         database = sql.Identifier(name)
         make = sql.SQL("CREATE DATABASE {} TEMPLATE {} ALLOW_CONNECTIONS false")
@@ -162,7 +162,7 @@ class WorkloadDatabases:
 
     @contextmanager
     def _locked(self) -> Iterator[tuple[ControlConnection, DatabaseRecords]]:
-        """Provide the session that holds the lock, and the records of its server."""
+        """Provide the session that holds the lock, and its server's records."""
         self.hold()
         assert self._session is not None  # noqa: S101 — it is held
         with _prepared(self._session):
@@ -172,7 +172,7 @@ class WorkloadDatabases:
         connection = self._connect()
         try:
             self.lock(connection)
-            connection.execute("SET idle_session_timeout = 0")  # the lock is held while others work
+            connection.execute("SET idle_session_timeout = 0")  # the session holds the lock while it is idle
         except (PgdynoError, psycopg.Error):
             connection.close()
             raise
@@ -184,19 +184,19 @@ class WorkloadDatabases:
 
 def _there(connection: Connection, records: DatabaseRecords) -> set[str]:
     rows = connection.execute(_THERE, (records.names(),)).fetchall()
-    # Without a comment: pgdyno was killed before it made one. With another: somebody has taken it.
+    # No comment: pgdyno was killed before it set one. A different comment: a user has adopted the database.
     return {name for name, comment in rows if comment in {None, MARK}}
 
 
-@answers_of_postgresql()
+@checked_results()
 def _identifier(connection: Connection) -> int:
-    """Return the cluster's identifier, which names a directory here: as text, the server would choose a path.
+    """Return the cluster's system identifier. It must be an integer, because it becomes a directory name.
 
     Raises: ServerError.
     """
     identifier = connection.execute(_IDENTIFIER).fetchall()[0][0]
     if not isinstance(identifier, int) or abs(identifier) >= 1 << 64:
-        raise TypeError(f"system_identifier cannot be {identifier!r}")
+        raise TypeError(f"invalid system_identifier {identifier!r}")
     return identifier
 
 
@@ -211,15 +211,15 @@ def _answers(connection: Connection) -> bool:
 
 @contextmanager
 def _prepared(connection: ControlConnection) -> Iterator[None]:
-    """Lift the session's limits on time, and put the server's refusals into our words."""
+    """Remove the session's timeouts, and convert the server's errors. Raises: ServerError."""
     try:
         connection.execute("SET statement_timeout = 0; SET lock_timeout = 0")
         yield
     except psycopg.Error as error:
         raise ServerError(
-            "the server refused to prepare for load",
+            "could not prepare the server for load",
             detail=str(error).strip(),
-            hint="loading takes a role that may create databases",
+            hint="loading requires a role with CREATEDB",
         ) from error
 
 

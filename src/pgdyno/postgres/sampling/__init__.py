@@ -1,1 +1,1 @@
-"""Repeated readings from a running server."""
+"""Readings from a running server: statistics, waits, sessions, plans and logs."""

@@ -1,7 +1,7 @@
-"""Sample the waits of a server's processes, in a thread alongside a step.
+"""Sample the wait events of a server's processes, in a thread during a step.
 
-One query per sample, on a connection of its own: it costs the server some tenths of a millisecond, which are
-part of what is measured. An error ends the sampling and is raised where it is stopped.
+Each sample is one query on a separate connection. It costs the server a few tenths of a millisecond, which
+are part of the measurement. An error ends the sampling and is raised when the sampling is stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pgdyno.base.errors import ServerError
 from pgdyno.postgres.process.processes import children, resident_bytes
 from pgdyno.postgres.waits import CPU, ActivitySample, Wait
 
-# The checkpointer sleeps in CheckpointerMain; in everything else it does, it writes or waits to write.
+# The checkpointer is idle in CheckpointerMain; otherwise it is writing or waiting to write.
 _ACTIVITY: LiteralString = """
 SELECT backend_type, wait_event_type, wait_event, pg_catalog.count(*)
 FROM pg_catalog.pg_stat_activity
@@ -32,15 +32,15 @@ WHERE pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
 GROUP BY 1, 2, 3
 """
 _BUSY = frozenset({"client backend", "parallel worker"})
-_SAMPLES_PER_MEMORY = 4  # reading every process's memory costs more than the query
+_SAMPLES_PER_MEMORY = 4  # reading all processes' memory costs more than the query
 _STOP_LIMIT_S = 10.0
 
 
 class ActivitySampling:
-    """A thread that takes samples for as long as the ``with`` block lasts.
+    """A thread that takes samples during the ``with`` block.
 
-    The connection is the thread's in the block, and the caller's before and after it. ``samples`` are on the
-    monotonic clock; ``largest_process_bytes`` is the most memory that one process was seen with.
+    Only the thread uses the connection in the block. ``samples`` are on the monotonic clock;
+    ``largest_process_bytes`` is the largest resident memory of one process in any sample.
     """
 
     def __init__(self, connection: psycopg.Connection, postmaster_pid: int, every_s: float) -> None:
@@ -55,7 +55,7 @@ class ActivitySampling:
         self._thread = threading.Thread(target=self._run, name="activity sampling", daemon=True)
 
     def __enter__(self) -> Self:
-        """Start."""
+        """Start the thread."""
         self._thread.start()
         return self
 
@@ -65,14 +65,14 @@ class ActivitySampling:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        """Stop, within a limit.
+        """Stop the thread, within a time limit.
 
-        Raises: ServerError if the sampling failed or does not end; never in place of an error of the block.
+        Raises: ServerError if the sampling failed or does not end, unless the block itself raised an error.
         """
         self._is_over.set()
         self._thread.join(_STOP_LIMIT_S)
         if is_late := self._thread.is_alive():
-            # The caller goes on to use the connection, or closes it: not while the thread waits for it.
+            # The caller will use or close the connection, which must not happen while the thread waits on it.
             with contextlib.suppress(psycopg.Error):
                 self._connection.cancel_safe(timeout=_STOP_LIMIT_S)
             self._thread.join(_STOP_LIMIT_S)
@@ -80,7 +80,7 @@ class ActivitySampling:
             return
         if is_late:
             raise ServerError(
-                f"the server did not answer a query for its activity within {_STOP_LIMIT_S:.0f} s"
+                f"the server did not respond to a query of its activity within {_STOP_LIMIT_S:.0f} s"
             )
         if self._error is not None:
             raise ServerError(
@@ -96,7 +96,7 @@ class ActivitySampling:
     def _keep(
         self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
     ) -> bool:
-        """Keep the error that ended the sampling, for the caller that stops it."""
+        """Store the error that ended the sampling; ``__exit__`` raises it."""
         self._error = error
         return True
 
@@ -106,25 +106,25 @@ class ActivitySampling:
             rows = self._connection.execute(_ACTIVITY).fetchall()
             self.samples.append(sample_of(rows, time.monotonic()))
             if len(self.samples) % _SAMPLES_PER_MEMORY == 1:
-                self._look_at_memory()
+                self._sample_memory()
             next_s = max(next_s + self._every_s, time.monotonic())
 
-    def _look_at_memory(self) -> None:
+    def _sample_memory(self) -> None:
         pids = (self._postmaster_pid, *children(self._postmaster_pid))
         self.largest_process_bytes = max(self.largest_process_bytes, *map(resident_bytes, pids))
 
 
 @lru_cache(maxsize=1024)
 def _wait(type_: str, event: str) -> Wait:
-    """Return the same object for the same wait: a step of hours has a hundred thousand samples."""
+    """Return a shared object for equal waits: a step of hours has a hundred thousand samples."""
     return Wait(type_, event)
 
 
 def sample_of(rows: Iterable[tuple[Any, ...]], at_s: float) -> ActivitySample:
-    """Return the sample that rows of (backend type, type of wait, event, backends) stand for.
+    """Return the sample from rows of (backend type, wait event type, wait event, number of backends).
 
-    PostgreSQL looks at a backend's state first and at its wait a moment later. An active one that waits for
-    its client's next command was computing then, and is idle by now.
+    PostgreSQL reads a backend's state first and its wait event a moment later. So an active backend in
+    ClientRead was on the CPU, and became idle in between.
     """
     waits: Counter[Wait] = Counter()
     others: Counter[str] = Counter()

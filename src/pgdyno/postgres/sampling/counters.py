@@ -1,10 +1,10 @@
-"""All server counters of a database's work, as flat counters by dotted name.
+"""All server counters relevant to a database's work, as a flat mapping by dotted name.
 
 ``pg_stat_wal.wal_fpi``, ``pg_stat_checkpointer.num_timed``, ``pg_stat_bgwriter.buffers_clean``,
 ``pg_stat_database.blks_read`` (of this database), ``pg_stat_all_tables.autovacuum_count`` (summed over this
-database's own tables), ``pg_stat_io.client_backend.relation.normal.reads``. Columns are taken as the server
-has them, whatever its version; views that it does not have are absent. Server-wide views count the work of
-all databases, and everything counts ours of looking.
+database's user tables), ``pg_stat_io.client_backend.relation.normal.reads``. All columns of the server's
+version are included; views that it lacks are absent. Server-wide views count all databases, and all
+counters include pgdyno's own queries.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _GAUGES = frozenset(
         "op_bytes",
     }
 )
-"""Numbers in these views that count nothing."""
+"""Numbers in these views that are not counters."""
 
 _CLIENTS: LiteralString = """
 SELECT pid FROM pg_catalog.pg_stat_activity
@@ -75,10 +75,7 @@ _POLL_S = 0.01
 
 
 def read_counters(connection: Connection) -> dict[str, float]:
-    """Return all current counters.
-
-    They only grow, unless they are reset or tables are dropped.
-    """
+    """Return all current counters. They only grow, unless they are reset or tables are dropped."""
     known = connection.execute(_KNOWN, (list(_VIEWS),))
     parts: list[LiteralString] = [_VIEWS[name] for (name,) in sorted(known.fetchall())]
     rows = connection.execute(_SUMS.format(" UNION ALL ".join(parts)))
@@ -86,13 +83,13 @@ def read_counters(connection: Connection) -> dict[str, float]:
 
 
 def difference(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
-    """Return counter differences; of pg_stat_io's hundreds, only those that changed."""
+    """Return counter differences; for pg_stat_io, with hundreds of counters, only the nonzero ones."""
     found = {name: value - before.get(name, 0.0) for name, value in sorted(after.items())}
     return {name: value for name, value in found.items() if value or not name.startswith("pg_stat_io.")}
 
 
 def read_dead_tuples(connection: Connection) -> int:
-    """Return the dead rows of all tables of this database, as far as the server has noticed them."""
+    """Return the server's estimate of dead rows in all user tables of this database."""
     row = connection.execute(_DEAD_TUPLES).fetchone()
     return int(row[0]) if row is not None else 0
 
@@ -104,16 +101,14 @@ def read_database_bytes(connection: Connection) -> int:
 
 
 def client_pids(connection: Connection) -> frozenset[int]:
-    """Return the other client backends of this database."""
+    """Return the process ids of the other client backends in this database."""
     return frozenset(pid for (pid,) in connection.execute(_CLIENTS).fetchall())
 
 
 def wait_for_clients_to_end(connection: Connection, others: Collection[int], limit_s: float) -> None:
-    """Wait until only ``others`` are left.
+    """Wait until only ``others`` remain, for ``limit_s`` at most: backends report pending counters on exit.
 
-    Backends report their remaining counts when they end.
-
-    Those that take longer than ``limit_s`` have their counters reported within a second while they work.
+    Backends that take longer still report their counters every second while they work.
     """
     deadline_s = time.monotonic() + limit_s
     while client_pids(connection) - set(others) and time.monotonic() < deadline_s:

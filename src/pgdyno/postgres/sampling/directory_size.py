@@ -1,4 +1,4 @@
-"""The size of a directory of files that come and go."""
+"""The size of a directory with files that appear and disappear."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def directory_bytes(directory: Path) -> int | None:
-    """Return the apparent size of all below a directory, as ``du -b`` does; None if it is closed to us.
+    """Return the apparent size of a directory tree, as ``du -b`` does; None if it is not readable.
 
-    Links are not followed. What disappears meanwhile is not counted.
+    Links are not followed. Files that disappear during the scan are not counted.
     """
     try:
         return directory.stat().st_size + sum(map(_entry_bytes, os.scandir(directory)))

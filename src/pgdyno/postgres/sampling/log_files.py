@@ -1,4 +1,4 @@
-"""A server's log files as lines of text, and the settings that they were written by."""
+"""A server's log files as lines of text, and its logging settings."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pgdyno.base.errors import UsageError
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 
-_LONGEST_LINE_BYTES = 1 << 20  # arbitrary: the rest of a line is left out
-_HEAD_LINES, _HEAD_CHARACTERS = 1000, 4 << 20  # arbitrary: what is written between entries is shorter
-_TELL_S = 1.0
+_LONGEST_LINE_BYTES = 1 << 20  # arbitrary: the rest of a line is dropped
+_HEAD_LINES, _HEAD_CHARACTERS = 1000, 4 << 20  # arbitrary: text between entries is shorter
+_REPORT_EVERY_S = 1.0
 _SETTINGS = """
 SELECT name, pg_catalog.current_setting(name)
 FROM pg_catalog.unnest(ARRAY['log_line_prefix', 'log_statement', 'log_min_duration_statement',
@@ -29,21 +29,21 @@ _LOGGING_EVERY = (
     {"log_min_duration_sample": "0", "log_statement_sample_rate": "1"},
     {"log_transaction_sample_rate": "1"},
 )
-"""Settings by any of which every statement is logged."""
+"""Each of these alone causes every statement to be logged."""
 
 
 @dataclass(frozen=True)
 class LogSettings:
-    """``line_prefix`` is how lines begin; ``partial`` are the settings by which statements are left out."""
+    """``line_prefix`` is log_line_prefix; ``partial``: the settings, if they omit statements, else empty."""
 
     line_prefix: str
     partial: Mapping[str, str]
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_log_settings(connection: Connection) -> LogSettings:
-    """Return the settings that a server has now. Raises: ServerError."""
-    with failures_in_words():
+    """Return a server's current logging settings. Raises: ServerError."""
+    with server_errors_converted():
         settings = {str(name): str(value) for name, value in connection.execute(_SETTINGS).fetchall()}
     prefix = settings.pop("log_line_prefix")
     is_every = any(one.items() <= settings.items() for one in _LOGGING_EVERY)
@@ -55,7 +55,7 @@ def read_head(path: Path) -> list[str]:
     try:
         if not path.is_file():
             raise UsageError(
-                f'"{path}" is no file' if path.exists() else f'could not read "{path}"',
+                f'"{path}" is not a file' if path.exists() else f'could not read "{path}"',
                 detail=None if path.exists() else "there is no such file",
             )
         with path.open("rb") as file:
@@ -73,31 +73,31 @@ def _head(lines: Iterator[str]) -> Iterator[str]:
             return
 
 
-def read_files(paths: Sequence[Path], tell: Callable[[float, float], None]) -> Iterator[Iterator[str]]:
-    """Yield the lines of each file, which are read before the next one; bytes that are no UTF-8 are replaced.
+def read_files(paths: Sequence[Path], report: Callable[[float, float], None]) -> Iterator[Iterator[str]]:
+    """Yield an iterator over the lines of each file, to be consumed before the next; bad UTF-8 is replaced.
 
-    ``tell`` is told the seconds that have passed, and how many it takes in all. Raises: UsageError.
+    ``report`` gets the elapsed and the expected total time in seconds. Raises: UsageError.
     """
     began_s = time.monotonic()
     sizes = [path.stat().st_size for path in paths]
 
-    def tell_read(before: int, of_file: int) -> None:
+    def report_read(before: int, of_file: int) -> None:
         passed_s = time.monotonic() - began_s
-        tell(passed_s, passed_s * max(1.0, sum(sizes) / max(1, before + of_file)))
+        report(passed_s, passed_s * max(1.0, sum(sizes) / max(1, before + of_file)))
 
     for number, path in enumerate(paths):
-        yield _lines_of(path, partial(tell_read, sum(sizes[:number])))
+        yield _lines_of(path, partial(report_read, sum(sizes[:number])))
 
 
-def _lines_of(path: Path, tell_read: Callable[[int], None]) -> Iterator[str]:
-    told_s = time.monotonic()
+def _lines_of(path: Path, report_read: Callable[[int], None]) -> Iterator[str]:
+    reported_s = time.monotonic()
     try:
         with path.open("rb") as file:
             for line in _lines(file):
                 yield line
-                if time.monotonic() - told_s > _TELL_S:
-                    told_s = time.monotonic()
-                    tell_read(file.tell())
+                if time.monotonic() - reported_s > _REPORT_EVERY_S:
+                    reported_s = time.monotonic()
+                    report_read(file.tell())
     except OSError as error:
         raise UsageError(f'could not read "{path}"', detail=error.strerror) from error
 

@@ -1,7 +1,4 @@
-"""Read planning's share of statement time from pg_stat_statements.
-
-Only where planning is tracked.
-"""
+"""Read planning's share of statement time from pg_stat_statements, with track_planning on."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from pgdyno.postgres.statements import PlanningShare
 
 _SOURCE = "pg_stat_statements"
 _TRACKED = "pg_stat_statements.track_planning"
-# The owners of extension and schema could put a view of their own in place of the extension's.
+# The owners of the extension and its schema could replace the extension's view.
 _SCHEMA: LiteralString = """
     SELECT n.nspname::pg_catalog.text,
            pg_catalog.bool_and(o.rolsuper OR o.rolname OPERATOR(pg_catalog.=) session_user)
@@ -42,9 +39,9 @@ _TOTALS: LiteralString = """
 
 
 def read_planning_share(connection: Connection, settings: Mapping[str, Guc]) -> Fact[PlanningShare]:
-    """Return the counts of this database's statements that were planned at all.
+    """Return the totals of this database's statements that were planned at least once.
 
-    Raises: ConnectionFailedError if the connection is gone; ServerError for what the server should answer.
+    Raises: ConnectionFailedError if the connection is lost; ServerError for unexpected errors.
     """
     tracked = settings.get(_TRACKED)
     if tracked is None:
@@ -67,12 +64,12 @@ def read_planning_share(connection: Connection, settings: Mapping[str, Guc]) -> 
     except Error as error:
         raise statement_failed(error, is_closed=connection.closed) from error
     if row is None or row[0] is None:
-        return unknown("no statement of this database was planned since it counts", _SOURCE)
+        return unknown("no statement of this database was planned since the last reset", _SOURCE)
     return Fact(PlanningShare(*row), _SOURCE)
 
 
 def _schema(connection: Connection) -> str | Unknown:
-    """Return the extension's schema, unless others could put theirs in its place for a role with power."""
+    """Return the extension's schema; unknown if its owner could run code with a powerful role's rights."""
     found = ask_rows(connection, _SCHEMA, "pg_extension").or_else(())
     if not found:
         return Unknown("this database has no extension pg_stat_statements")
@@ -81,6 +78,6 @@ def _schema(connection: Connection) -> str | Unknown:
         return str(schema)
     return Unknown(
         f'the schema "{schema}" of pg_stat_statements, or the extension, is neither this role\'s nor a '
-        "superuser's: its owner could have code run with this role's rights. A role in pg_read_all_stats "
-        "that has no such rights can ask"
+        "superuser's: its owner could run code with this role's rights. Connect as a less privileged role "
+        "in pg_read_all_stats"
     )

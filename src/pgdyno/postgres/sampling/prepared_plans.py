@@ -1,8 +1,8 @@
-"""Ask a server for the custom plans and the generic plan of a prepared statement.
+"""Read the custom plans and the generic plan of a prepared statement.
 
-Each statement is prepared in a READ ONLY transaction that is rolled back. Reads are run (EXPLAIN ANALYZE);
-what writes is planned alone. EXPLAIN EXECUTE shows the plan for all values in every supported version, where
-EXPLAIN (GENERIC_PLAN) came with 16.
+Each statement is prepared in a READ ONLY transaction that is rolled back. Statements that only read are run
+(EXPLAIN ANALYZE); those that write are only planned. EXPLAIN EXECUTE shows the generic plan in every
+supported version; EXPLAIN (GENERIC_PLAN) requires 16.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from pgdyno.postgres.statements import PreparedStatement
 Document: TypeAlias = Mapping[str, Any]
 
 _NAME = sql.Identifier("pgdyno_planned")
-_FEWEST = 6  # the server decides at the sixth whether it keeps one plan (plancache.c, choose_custom_plan)
-_MOST = 12  # arbitrary: values enough to see that their plans differ, in some milliseconds per statement
+_FEWEST = 6  # at the sixth, the server decides on the generic plan (plancache.c, choose_custom_plan)
+_MOST = 12  # arbitrary: enough values to detect different plans, in a few milliseconds per statement
 _PLANNED: LiteralString = "EXPLAIN (FORMAT JSON, VERBOSE, SUMMARY) "
 _RUN: LiteralString = "EXPLAIN (ANALYZE, TIMING OFF, BUFFERS, FORMAT JSON, VERBOSE, SUMMARY) "
 _IS_KEPT: LiteralString = """
@@ -42,20 +42,20 @@ _PARTITIONED: LiteralString = """
 
 @dataclass(frozen=True)
 class ExplainedStatement:
-    """EXPLAIN output of one statement as JSON, for the same values with either plan."""
+    """EXPLAIN output of one statement as JSON, for the same values with custom and generic plans."""
 
     customs: tuple[Document, ...]
     generics: tuple[Document, ...]
-    is_kept: bool  # left to itself, the server keeps one plan for all values
+    is_kept: bool  # with plan_cache_mode = auto, the server keeps the generic plan
     has_partitions: bool
 
 
 def explain_prepared(
     connection: Connection, statement: PreparedStatement, *, is_run: bool
 ) -> ExplainedStatement:
-    """Plan a statement with and without its values, and run it if ``is_run``. Nothing is written.
+    """Return a statement's custom and generic plans, from running it if ``is_run``. Nothing is written.
 
-    Raises: ServerError with the server's words if it cannot be prepared, planned or run.
+    Raises: ServerError with the server's message if it cannot be prepared, planned or run.
     """
     explain = _RUN if is_run else _PLANNED
     try:
@@ -68,14 +68,14 @@ def explain_prepared(
             generics = _explain(connection, explain, samples, "force_generic_plan")
             has_partitions = _has_partitions(connection, generics[0])
     except psycopg.Error as error:
-        said = error.diag.message_primary or str(error).strip()
-        raise ServerError(f'could not plan "{statement.sql.strip()}"', detail=said) from error
+        message = error.diag.message_primary or str(error).strip()
+        raise ServerError(f'could not plan "{statement.sql.strip()}"', detail=message) from error
     return ExplainedStatement(customs, generics, is_kept, has_partitions)
 
 
 @contextmanager
 def _prepared(connection: Connection, statement: PreparedStatement) -> Iterator[None]:
-    """Provide a transaction in which the statement is prepared; both end with the block."""
+    """Provide a transaction with the prepared statement; both end with the block."""
     limit = {"statement_timeout": f"{STATEMENT_TIMEOUT_S}s"}
     with deallocated(connection, _NAME), look(connection, limit):
         types = [_type(connection, oid) for oid in statement.parameter_types]
@@ -88,18 +88,18 @@ def _prepared(connection: Connection, statement: PreparedStatement) -> Iterator[
 
 @contextmanager
 def deallocated(connection: Connection, name: sql.Identifier) -> Iterator[None]:
-    """Drop a prepared statement after the block, if it is there: no rollback does it."""
+    """Deallocate a prepared statement after the block, if it exists: a rollback does not."""
     try:
         yield
     finally:
         if not connection.closed:
-            with suppress(psycopg.errors.InvalidSqlStatementName):  # it could not be prepared
+            with suppress(psycopg.errors.InvalidSqlStatementName):  # the PREPARE failed
                 connection.execute(sql.SQL("DEALLOCATE {}").format(name))
 
 
 def _type(connection: Connection, oid: int) -> sql.SQL:
     row = connection.execute("SELECT pg_catalog.format_type(%s::pg_catalog.oid, NULL)", (oid,)).fetchone()
-    return sql.SQL(row[0] if row else "unknown")  # the server's own words, quoted where they need it
+    return sql.SQL(row[0] if row else "unknown")  # from the server, already quoted
 
 
 def _explain(
@@ -119,7 +119,7 @@ def _explain(
 
 
 def _has_partitions(connection: Connection, document: Document) -> bool:
-    """Whether a plan reads a partition, writes to a partitioned table, or has left partitions out."""
+    """Whether a plan reads a partition, writes to a partitioned table, or has pruned partitions."""
     nodes = tuple(_nodes(document["Plan"]))
     names = [f"{node['Schema']}.{node['Relation Name']}" for node in nodes if "Relation Name" in node]
     return any("Subplans Removed" in node for node in nodes) or bool(

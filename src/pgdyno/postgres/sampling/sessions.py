@@ -1,8 +1,8 @@
-"""Look at sessions several times in a row: statements that follow each other show as transactions.
+"""Sample sessions in bursts, so that consecutive statements can be grouped into transactions.
 
-A look costs the server some tenths of a millisecond; the pauses between are so long that this stays below a
-share of one CPU. On a busy machine looks last longer because they wait, which costs nothing: the quickest of
-a row tells what a look costs.
+A sample costs the server a few tenths of a millisecond. The pauses between bursts limit the cost to a share
+of one CPU. On a busy machine, samples take longer because they wait, which costs no CPU time; so the fastest
+sample of a burst measures the cost.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from typing import Any
 
 from psycopg import sql
 
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.statement_counts import Sighting
 
 
 @dataclass
 class SeenPauses:
-    """The pauses that ended between one look and the next: a session was idle, and then no more, or again.
+    """Client pauses that ended between two samples: a session was idle, and then active, or idle again.
 
-    Which pauses these are does not depend on how long they are.
+    The selection is not biased by the pauses' length.
     """
 
     seconds: list[float] = field(default_factory=list)
     _idle_since: dict[int, float] = field(default_factory=dict)
 
     def begin_row(self) -> None:
-        """Begin looks in a row: nothing is known of the time before."""
+        """Begin a burst: the time before it is unknown."""
         self._idle_since.clear()
 
     def take(
         self, session: int, idle_since_s: float | None, began_s: float | None, between_looks_s: float
     ) -> None:
-        """Take a session that is idle since a time, or in a transaction that has begun at one, of one clock.
+        """Add a session's state: idle since a time, or in a transaction since a time, on the same clock.
 
-        A pause that is no longer than the time between two looks may be several transactions: it counts as 0.
+        A pause not longer than the sampling interval may hide several transactions: it counts as 0.
         """
-        ended_s = idle_since_s if began_s is None else began_s  # a transaction was too short to be seen
+        ended_s = idle_since_s if began_s is None else began_s  # idle again: the transaction was not sampled
         if ended_s is None:
             return
         before_s = self._idle_since.pop(session, None)
@@ -52,11 +52,11 @@ class SeenPauses:
             self.seconds.append(pause_s if pause_s > between_looks_s else 0.0)
 
 
-_SHARE = 0.01  # of the time, in which the server is asked; its CPU time is less
-_LOOKS_IN_A_ROW = 20  # arbitrary: a transaction of some statements lasts as long as some looks
+_SHARE = 0.01  # of the time is spent in queries; their CPU time is less
+_LOOKS_IN_A_ROW = 20  # arbitrary: a transaction of a few statements lasts as long as a few samples
 _LEAST_PAUSE_S = 0.02
-_WITH_IDS = 140_000  # the first version that shows the ids of statements
-# Of the view pg_stat_activity, the function alone: without its joins, a look costs a third.
+_WITH_IDS = 140_000  # first version with query_id
+# The function behind pg_stat_activity: without the view's joins, a sample costs a third.
 _SESSIONS = sql.SQL("""
 SELECT pid, xact_start::pg_catalog.text, {query_id}, state OPERATOR(pg_catalog.=) 'idle in transaction',
   pg_catalog.date_part('epoch', xact_start),
@@ -71,7 +71,7 @@ _DATABASE = "SELECT datid FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_bac
 
 @dataclass
 class Sessions:
-    """The sessions that were seen; ``in_transactions`` is the sum over all looks."""
+    """The sampled sessions; ``in_transactions`` is the sum over all samples."""
 
     sightings: list[Sighting] = field(default_factory=list)
     looks: int = 0
@@ -84,21 +84,22 @@ class Sessions:
         return self.in_transactions / self.looks if self.looks else 0.0
 
 
-@answers_of_postgresql()
-def watch_sessions(connection: Connection, duration_s: float, tell: Callable[[float], None]) -> Sessions:
-    """Look at sessions for a time; ``tell`` is told how much of it has passed.
+@checked_results()
+def watch_sessions(connection: Connection, duration_s: float, report: Callable[[float], None]) -> Sessions:
+    """Sample sessions for ``duration_s``; ``report`` gets the elapsed time in seconds.
 
-    Before PostgreSQL 14, nobody sees which statements they run. Raises: ServerError, ConnectionFailedError.
+    Before PostgreSQL 14, query ids are not available, so there are no sightings.
+    Raises: ServerError, ConnectionFailedError.
     """
     seen = Sessions()
     has_ids = connection.info.server_version >= _WITH_IDS
-    with failures_in_words():
+    with server_errors_converted():
         [[database]] = connection.execute(_DATABASE).fetchall()
     query_id = sql.SQL("query_id" if has_ids else "NULL")
     look = _SESSIONS.format(query_id=query_id, database=sql.Literal(int(database)))
     began_s = time.monotonic()
     while (passed_s := time.monotonic() - began_s) < duration_s:
-        tell(passed_s)
+        report(passed_s)
         seen.pauses.begin_row()
         look_s = time.monotonic()
         took_s = []
@@ -107,14 +108,14 @@ def watch_sessions(connection: Connection, duration_s: float, tell: Callable[[fl
             before_s, look_s = look_s, time.monotonic()
             took_s.append(look_s - before_s)
             _take(rows, seen, took_s[-1])
-        asked_s = _LOOKS_IN_A_ROW * min(took_s)
-        pause_s = max(_LEAST_PAUSE_S, asked_s / _SHARE)
+        queried_s = _LOOKS_IN_A_ROW * min(took_s)
+        pause_s = max(_LEAST_PAUSE_S, queried_s / _SHARE)
         time.sleep(max(0.0, min(pause_s, duration_s - (time.monotonic() - began_s))))
     return seen
 
 
 def _look(connection: Connection, look: sql.Composed) -> Sequence[Sequence[Any]]:
-    with failures_in_words():
+    with server_errors_converted():
         return connection.execute(look).fetchall()
 
 

@@ -1,7 +1,7 @@
-"""Read pg_stat_statements: the counts of each statement, and the texts of some.
+"""Read pg_stat_statements for one database: the counters of each statement, and the texts of some.
 
-Of one database alone. Before version 1.9 of the extension (PostgreSQL 14), statements within
-functions cannot be told from those that clients sent.
+Before version 1.9 of the extension (PostgreSQL 14), nested statements cannot be distinguished from top-level
+ones.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import LiteralString
 from psycopg import sql
 
 from pgdyno.base.errors import ServerError
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.connection_errors import failures_in_words
+from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import ControlConnection
 from pgdyno.postgres.statement_counts import Seen, StatementCounts
 
@@ -63,7 +63,7 @@ SELECT pg_catalog.min(pg_catalog.left(s.query, %s)), pg_catalog.sum(s.calls)::pg
 
 @dataclass(frozen=True)
 class CountedTimes:
-    """The counts of one statement; times in ms."""
+    """The counters of one statement; times in ms."""
 
     sql: str
     calls: int
@@ -76,19 +76,19 @@ class CountedTimes:
 
 @dataclass(frozen=True)
 class StatementStatistics:
-    """The extension as the connection's database has it; it counts the statements of ``database``."""
+    """The extension in the connection's database, read for the statements of ``database``."""
 
     connection: Connection
     schema: str
     version: tuple[int, ...]
     database: str
 
-    @answers_of_postgresql()
+    @checked_results()
     def read(self) -> StatementCounts:
-        """Return all counts until now. Raises: ServerError, ConnectionFailedError."""
+        """Return all current counters. Raises: ServerError, ConnectionFailedError."""
         top_level = sql.SQL("toplevel" if self._has_top_level else "true")
         counts = _COUNTS.format(top_level=top_level, function=self._name("pg_stat_statements"))
-        with failures_in_words():
+        with server_errors_converted():
             rows = self.connection.execute(counts, (self.database,)).fetchall()
             [[transactions]] = self.connection.execute(_TRANSACTIONS, (self.database,)).fetchall()
             evicted, reset_at = self._info()
@@ -102,11 +102,11 @@ class StatementStatistics:
             reset_at,
         )
 
-    @answers_of_postgresql()
+    @checked_results()
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
-        """Return statements' texts by id; one that the server has lost is missing. Raises: ServerError."""
+        """Return statements' texts by query id, without evicted or lost ones. Raises: ServerError."""
         texts = _TEXTS.format(function=self._name("pg_stat_statements"))
-        with failures_in_words():
+        with server_errors_converted():
             rows = self.connection.execute(texts, (list(ids), self.database)).fetchall()
         return {int(one): str(text) for one, text in rows if text is not None}
 
@@ -125,45 +125,46 @@ class StatementStatistics:
         return sql.Identifier(self.schema, function)
 
 
-@answers_of_postgresql()
+@checked_results()
 def find_statement_statistics(
     connection: Connection, *, database: str | None = None, of_others: bool = True
 ) -> StatementStatistics:
-    """Return the extension of the connection's database, which counts the statements of all databases.
+    """Return the extension in the connection's database; it counts the statements of all databases.
 
-    ``database``: those of another one are wanted. ``of_others``: those of all roles are.
+    ``database``: read the statements of this database (None: the connection's). ``of_others``: require the
+    right to see other roles' statements.
 
-    Raises: ServerError if it is not there or not loaded, too old, or closed to the role.
+    Raises: ServerError if the extension is missing or too old, or the role lacks the right.
     """
-    with failures_in_words():
+    with server_errors_converted():
         installed = connection.execute(_INSTALLED).fetchall()
         [[may_read]] = connection.execute(_MAY_READ).fetchall()
         [[own]] = connection.execute(_OWN).fetchall()
     if not installed:
         raise ServerError(
-            "the database has no pg_stat_statements: nothing counts its statements",
+            "the database has no pg_stat_statements: its statements are not counted",
             hint="add it to shared_preload_libraries, restart the server, and CREATE EXTENSION "
             "pg_stat_statements in this database",
         )
     if of_others and may_read is not True:
         raise ServerError(
-            "the role may not see the statements of others",
+            "the role may not see other roles' statements",
             hint="GRANT pg_read_all_stats TO the role, or connect as a superuser",
         )
     [[schema, version]] = installed
     numbers = tuple(int(part) for part in str(version).split("."))
     if numbers < _LEAST:
         raise ServerError(
-            f"version {version} of pg_stat_statements does not count what is needed",
-            hint="ALTER EXTENSION pg_stat_statements UPDATE; PostgreSQL 13 and later have it",
+            f"version {version} of pg_stat_statements lacks required counters",
+            hint="ALTER EXTENSION pg_stat_statements UPDATE; PostgreSQL 13 and later have them",
         )
     return StatementStatistics(connection, str(schema), numbers, database or str(own))
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_statement_times(connection: ControlConnection, database: str) -> tuple[CountedTimes, ...]:
-    """Return the counts of a database's statements; the extension is in the connection's schema public."""
-    with failures_in_words():
+    """Return the counters of a database's statements; the extension must be in the schema public."""
+    with server_errors_converted():
         rows = connection.execute(_READ, (_MOST_CHARACTERS, database)).fetchall()
     return tuple(
         CountedTimes(

@@ -1,9 +1,7 @@
-"""Read a server's own traffic counters from pg_stat_database.
+"""Read a server's traffic counters from pg_stat_database, a view that every server has.
 
-Every server has that view.
-
-Sessions report what they did about once a second. What waits for a client within a transaction is in no
-figure. A single slow statement shows by its share of the whole time.
+Sessions report about once a second. Time idle in transaction is not counted. A single slow statement shows
+through its share of the total time.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 from typing import LiteralString
 
 from pgdyno.base.facts import Fact, Unknown, unknown
-from pgdyno.postgres.answers import answers_of_postgresql
+from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.query import ask_rows
 from pgdyno.postgres.statement_counts import Traffic
@@ -25,11 +23,11 @@ _TRAFFIC: LiteralString = """
       FROM pg_catalog.pg_stat_database"""
 
 
-@answers_of_postgresql()
+@checked_results()
 def read_traffic(connection: Connection) -> Fact[Traffic]:
-    """Return all that was counted so far; unknown before PostgreSQL 14, or if nothing is counted.
+    """Return the current counters; unknown before PostgreSQL 14, or if counting is switched off.
 
-    Raises: ConnectionFailedError if the connection is gone.
+    Raises: ConnectionFailedError if the connection is lost.
     """
     rows = ask_rows(connection, _TRAFFIC, _SOURCE)
     if isinstance(rows.value, Unknown):

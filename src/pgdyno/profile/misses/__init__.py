@@ -1,1 +1,1 @@
-"""From a trace of a process's accesses to memory to its data cache misses by structure. Pure."""
+"""Data cache misses by structure, from a trace of a process's memory accesses. Pure."""

@@ -1,4 +1,4 @@
-"""Caches that evict the line which was not used for longest, and the misses of accesses in them."""
+"""Caches with LRU replacement, and the misses of accesses in them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from pgdyno.profile.misses.traces import Accesses, Flags, Numbers
 from pgdyno.profile.simulated_caches import Geometry
 
 _LEVELS = ("L1i", "L1d", "L2")
-_MOST_WAYS = (
-    64  # real ones have up to 24; a virtual machine may tell anything, and all ways are looked through
-)
+_MOST_WAYS = 64  # real caches have up to 24; a virtual machine may report anything, and lookups scan all ways
 
 
 @dataclass
 class LruCache:
-    """A cache of sets, a power of two of them, with a number of lines each, in the order of their use."""
+    """A set-associative cache with LRU replacement: ``sets``, a power of two, of ``ways`` lines each."""
 
     sets: int
     ways: int
@@ -29,10 +27,10 @@ class LruCache:
         self._lines = [[] for _ in range(self.sets)]
 
     def take(self, lines: Numbers) -> Numbers:
-        """Use lines in their order, and return the places of those that were not there.
+        """Access lines in order, and return the positions of the misses.
 
-        Sets have nothing to do with each other: each one's lines are taken together, and a line that follows
-        itself there changes nothing.
+        Sets are independent: the accesses are processed set by set, and an immediate repetition of a line
+        within its set is skipped.
         """
         order = np.argsort(lines & (self.sets - 1), kind="stable")
         by_set = lines[order]
@@ -55,9 +53,9 @@ class LruCache:
 
 @dataclass(frozen=True)
 class Missed:
-    """Lines of data that were not in the first cache, and the addresses of the instructions.
+    """Lines of data that missed the first level, and the addresses of the instructions.
 
-    ``in_neither`` are the places of those that were not in the second one either.
+    ``in_neither`` are the positions of those that missed the second level too.
     """
 
     lines: Numbers
@@ -67,10 +65,10 @@ class Missed:
 
 @dataclass
 class SplitCaches:
-    """A first cache for instructions, one for data, and a second one behind both; all have lines of a size.
+    """First-level caches for instructions and for data, and a common second level; equal line sizes.
 
-    An access that goes over the end of a line is one to each of the two. The second one is asked for a line
-    that the first one did not have, and keeps it.
+    An access across a line boundary counts as one access to each line. The second level is accessed on a miss
+    in the first level, and then holds the line.
     """
 
     code: LruCache
@@ -80,7 +78,7 @@ class SplitCaches:
     _last_instruction: int = field(default=0, init=False)
 
     def take(self, accesses: Accesses) -> Missed:
-        """Take accesses in their order, and return the data that was missed."""
+        """Perform accesses in order, and return the data misses."""
         first = accesses.addresses // self.line_bytes
         last = (accesses.addresses + np.maximum(accesses.sizes, 1) - 1) // self.line_bytes
         across = np.flatnonzero(last != first)
@@ -90,16 +88,16 @@ class SplitCaches:
         of_code, of_data = np.flatnonzero(is_code), np.flatnonzero(~is_code)
         missed_code = of_code[self.code.take(lines[of_code])]
         missed_data = of_data[self.data.take(lines[of_data])]
-        asked = np.sort(np.concatenate((missed_code, missed_data)))
-        missed_twice = asked[self.second.take(lines[asked])]
+        missed_first = np.sort(np.concatenate((missed_code, missed_data)))
+        missed_both = missed_first[self.second.take(lines[missed_first])]
         return Missed(
             lines[missed_data],
             self._instructions(is_code, addresses)[missed_data],
-            np.flatnonzero(np.isin(missed_data, missed_twice)),
+            np.flatnonzero(np.isin(missed_data, missed_both)),
         )
 
     def _instructions(self, is_code: Flags, addresses: Numbers) -> Numbers:
-        """Return for each access the address of the instruction that it belongs to: the one before it."""
+        """Return the address of each access's instruction: the last instruction before the access."""
         places = np.maximum.accumulate(np.where(is_code, np.arange(len(addresses)), -1))
         found = np.where(places >= 0, addresses[places], self._last_instruction)
         if len(found):
@@ -108,12 +106,12 @@ class SplitCaches:
 
 
 def split_caches(known: Sequence[Geometry]) -> SplitCaches | Unknown:
-    """Return empty caches of L1i, L1d and L2; or why there are none."""
+    """Return empty caches L1i, L1d and L2; Unknown if their geometry is missing or unsupported."""
     if len(known) < len(_LEVELS) or any(one.ways > _MOST_WAYS for one in known):
-        return Unknown("this machine does not tell the geometry of its caches")
+        return Unknown("this machine does not report the geometry of its caches")
     line_bytes = {one.line_bytes for one in known}
     if len(line_bytes) > 1:
-        return Unknown("the lines of this processor's caches are not of one size")
+        return Unknown("this processor's caches have different line sizes")
     code, data, second = (
         next(LruCache(one.sets, one.ways) for one in known if one.name == name) for name in _LEVELS
     )

@@ -1,4 +1,4 @@
-"""The structure of PostgreSQL at an address, by a process's mappings and the index of shared memory."""
+"""Find PostgreSQL's structure at an address, from a process's mappings and the index of shared memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ OWN = "session's own memory (malloc)"
 STACK = "stack"
 CONSTANTS = "constants and variables"
 DYNAMIC = "dynamic shared memory"
-SHARED = "shared memory, not told apart"
+SHARED = "shared memory, not identified"
 _LEAST_BLOCK_BYTES = 8192
-_NOT_APART = Unknown(
-    "parts of shared memory are not told apart: that takes PostgreSQL 13 or later, and shared memory among "
+_NOT_IDENTIFIED = Unknown(
+    "parts of shared memory are not identified: this needs PostgreSQL 13 or later, and shared memory among "
     "the session's mappings"
 )
-FIRST = "main LWLocks"  # they are allocated before there is an index of names
+FIRST = "main LWLocks"  # allocated before the index of names exists
 DESCRIPTORS = "buffer descriptors"
 LOOKUP = "buffer lookup table"
 LOCKS = "lock tables"
@@ -50,12 +50,12 @@ _NAMES = {
     "shmInvalBuffer": "invalidation messages",
     "Shared Memory Stats": "cumulative statistics",
 }
-"""Names of pg_shmem_allocations, of versions 13 to 18, as DBAs know them; others stand as they are."""
+"""Names in pg_shmem_allocations of versions 13 to 18 -> names familiar to DBAs; others are unchanged."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """A range of addresses, and its structure."""
+    """A range of addresses and its structure."""
 
     begin: int
     end: int
@@ -71,7 +71,7 @@ class Blocks:
     block_bytes: int
 
     def page_of(self, address: int) -> int | None:
-        """Return where the page begins that an address is in; None outside of all."""
+        """Return the start of the page that contains an address; None outside shared buffers."""
         if not self.begin <= address < self.end:
             return None
         return address - (address - self.begin) % self.block_bytes
@@ -81,28 +81,28 @@ class Structures:
     """The structures of a process's memory by address."""
 
     def __init__(self, regions: Iterable[Region], blocks: Blocks | Unknown) -> None:
-        """Regions do not overlap."""
+        """Take regions that do not overlap."""
         self._regions = sorted(regions, key=lambda one: one.begin)
         self._begins = [one.begin for one in self._regions]
         self.blocks = blocks
 
     def of(self, address: int) -> str:
-        """Return the structure at an address; that of a page is its kind, which is not known here."""
+        """Return the structure at an address; for any page of shared buffers, the same general name."""
         place = bisect_right(self._begins, address) - 1
         if place < 0 or address >= self._regions[place].end:
             return OTHER
         return self._regions[place].structure
 
     def named(self, address: int, kinds: Mapping[int, str]) -> str:
-        """Return the structure at an address; ``kinds`` are those of pages, by where each begins."""
+        """Return the structure at an address; ``kinds`` are the kinds of pages by start address."""
         page = None if isinstance(self.blocks, Unknown) else self.blocks.page_of(address)
         return self.of(address) if page is None else kinds.get(page, self.of(address))
 
 
 def structures_in(mappings: Sequence[MemoryMapping], shared: SharedMemory, program: str) -> Structures:
-    """Return the structures of a session that runs under valgrind, which puts its stack above all else.
+    """Return the structures of a session under valgrind, which places the stack above all other mappings.
 
-    ``program`` is the path of the server's own. Without names of areas, shared memory is one structure.
+    ``program`` is the path of the server's program. Without names of areas, shared memory is one structure.
     """
     main = max(
         (one for one in mappings if _is_shared(one)), key=lambda one: one.end - one.begin, default=None
@@ -115,7 +115,7 @@ def structures_in(mappings: Sequence[MemoryMapping], shared: SharedMemory, progr
     others = (one for one in mappings if _is_shared(one) and one is not main)
     regions.extend(Region(one.begin, one.end, DYNAMIC) for one in others)
     if main is None:
-        return Structures(regions, _NOT_APART)
+        return Structures(regions, _NOT_IDENTIFIED)
     areas = sorted(shared.areas, key=lambda one: one.offset)
     return Structures((*regions, *_of_areas(main, areas)), _blocks(main, areas, shared.block_bytes))
 
@@ -129,10 +129,10 @@ def _is_own(mapping: MemoryMapping) -> bool:
 
 
 def _private(mappings: Sequence[MemoryMapping], program: str) -> Iterator[tuple[MemoryMapping, str]]:
-    """Yield mappings that are not shared. Right behind the program's variables are those that begin as zero.
+    """Yield private mappings with their structures. The program's .bss follows its initialised variables.
 
-    Behind other files it cannot be told: valgrind maps wherever there is room first, so that the heap follows
-    the variables of ld.so, and large pieces of malloc's follow shared memory.
+    For other files this is ambiguous: valgrind maps at the first free address, so the heap follows the
+    variables of ld.so, and large allocations of malloc follow shared memory.
     """
     ends = {one.end for one in mappings if one.path == program and one.is_writable and not one.is_shared}
     for one in mappings:
@@ -143,8 +143,8 @@ def _private(mappings: Sequence[MemoryMapping], program: str) -> Iterator[tuple[
 def _of_areas(main: MemoryMapping, areas: Sequence[SharedArea]) -> Iterator[Region]:
     """Yield the parts of main shared memory.
 
-    Memory without a name belongs to the name before it: a hash table's head has a name, and its entries are
-    allocated right after that.
+    Unnamed memory belongs to the preceding name: a hash table's header has a name, and its entries are
+    allocated right after it.
     """
     if not areas:
         yield Region(main.begin, main.end, SHARED)
@@ -163,16 +163,16 @@ def _name(area: SharedArea) -> str:
 
 
 def _blocks(main: MemoryMapping, areas: Sequence[SharedArea], block_bytes: int) -> Blocks | Unknown:
-    """Return the pages of shared buffers, or why their places are not known.
+    """Return the pages of shared buffers; Unknown if their addresses or kinds cannot be found.
 
-    Since version 16 they take 4 kB more, to be aligned to these; of smaller pages that is a whole one.
+    Since version 16, the area has 4 kB more, for alignment to 4 kB; with smaller pages that is a whole page.
     """
     area = next((one for one in areas if one.name == _BLOCKS), None)
     if area is None:
-        return _NOT_APART
+        return _NOT_IDENTIFIED
     if block_bytes < _LEAST_BLOCK_BYTES:
         least, found = numbers.size(_LEAST_BLOCK_BYTES), numbers.size(block_bytes)
-        return Unknown(f"kinds of pages are told from {least} on, and this server's have {found}")
+        return Unknown(f"kinds of pages are identified from {least} on, and this server's have {found}")
     alignment = area.size_bytes % block_bytes or 1
     begin = -(-(main.begin + area.offset) // alignment) * alignment
     return Blocks(begin, begin + area.size_bytes // block_bytes * block_bytes, block_bytes)

@@ -1,8 +1,8 @@
-"""Misses counted by line and instruction, and added up by structure.
+"""Count misses by line and instruction, and add them up by structure.
 
-The kind of a page of data is known by its own head and end. Source: src/include/storage/bufpage.h (the
-head), and the structures at the end of pages of indexes. Their two last bytes tell them apart, as in
-pg_filedump: a B-tree's are below those of the others on purpose (nbtree.h).
+A data page's header and its end identify its kind. Source: src/include/storage/bufpage.h (the header), and
+the special space at the end of index pages. The last two bytes distinguish the index types, as in
+pg_filedump: those of B-trees are deliberately below those of the others (nbtree.h).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LARGEST_BTREE_CYCLE = 0xFF7F  # MAX_BT_CYCLE_ID
 
 @dataclass(frozen=True)
 class LoadedProgram:
-    """A process's program; ``functions`` are by address before it is moved as a whole."""
+    """A process's program; ``functions`` are by link-time address, before relocation."""
 
     path: str
     functions: Mapping[int, str]
@@ -48,7 +48,7 @@ class LoadedProgram:
     mappings: Sequence[MemoryMapping]
 
     def function_at(self, address: int) -> str:
-        """Return the function of an instruction; one of a library by the library."""
+        """Return the function at an instruction's address; for a library's code, the library's file name."""
         mapping = next((one for one in self.mappings if one.has(address) and one.path), None)
         if mapping is None:
             return ""
@@ -61,14 +61,14 @@ class LoadedProgram:
 
 @dataclass
 class Tally:
-    """Misses in the first cache by place, those in both, and how many instructions there were."""
+    """Misses of the first level and of both levels, by place, and the number of instructions."""
 
     l1d: Counter[Place] = field(default_factory=Counter)
     l2: Counter[Place] = field(default_factory=Counter)
     instructions: int = 0
 
     def take(self, accesses: Accesses, caches: SplitCaches) -> None:
-        """Add the misses of accesses in caches, which keep their lines."""
+        """Add the misses of accesses; the caches keep their contents between calls."""
         self.instructions += int(accesses.is_code.sum())
         missed = caches.take(accesses)
         addresses = (missed.lines * caches.line_bytes).tolist()
@@ -78,7 +78,7 @@ class Tally:
 
 
 def tally(pieces: Iterable[bytes], caches: SplitCaches) -> Tally:
-    """Return the misses of a trace, of which each piece may end within a line."""
+    """Return the misses of a trace; a piece may end within a line."""
     found = Tally()
     for accesses in accesses_in(pieces):
         found.take(accesses, caches)
@@ -88,8 +88,8 @@ def tally(pieces: Iterable[bytes], caches: SplitCaches) -> Tally:
 def by_structure(
     found: Tally, structure_of: Naming, function_of: Naming, transactions: int
 ) -> tuple[StructureMisses, ...]:
-    """Return misses per transaction by structure, most first, the rare ones added up at the end."""
-    l1d, l2 = (_added(counts, structure_of) for counts in (found.l1d, found.l2))
+    """Return misses per transaction by structure, most first; rare structures are added up at the end."""
+    l1d, l2 = (_misses_by_structure(counts, structure_of) for counts in (found.l1d, found.l2))
     functions: dict[str, Counter[str]] = {}
     for (address, instruction), count in found.l1d.items():
         functions.setdefault(structure_of(address), Counter())[function_of(instruction)] += count
@@ -105,8 +105,7 @@ def by_structure(
     return tuple(shown)
 
 
-def _added(counts: Counter[Place], structure_of: Naming) -> Counter[str]:
-    """Return misses by structure."""
+def _misses_by_structure(counts: Counter[Place], structure_of: Naming) -> Counter[str]:
     found: Counter[str] = Counter()
     for (address, _), count in counts.items():
         found[structure_of(address)] += count
@@ -124,7 +123,7 @@ def page_kind(page: bytes) -> str:
     _, _, _, lower, _, special, size_version, _ = _HEAD.unpack_from(page)
     if size_version & _SIZE_BITS != len(page) & _SIZE_BITS or not _HEAD.size <= special <= len(page):
         return UNKNOWN_PAGE
-    if special == len(page):  # of tables and of maps, of which only rows have pointers
+    if special == len(page):  # tables and maps; only tables have line pointers
         return TABLE if lower > _HEAD.size else MAP
     is_btree = len(page) - special == _BTREE_BYTES and _last(page) <= _LARGEST_BTREE_CYCLE
     return BTREE if is_btree else OTHER_INDEX

@@ -1,4 +1,4 @@
-"""Read the counters of an arm's processes, and give its load a turn between two readings."""
+"""Read the counters of an arm's processes before and after a turn of its load."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from pgdyno.profile.cycles import Counters
 
 @dataclass(frozen=True)
 class NoServers:
-    """No server whose CPU time is to be read by the load generator itself: we read it, by process."""
+    """An empty set of servers: the profile itself reads CPU time, by process, not the load generator."""
 
     @property
     def pids(self) -> Sequence[Sequence[int]]:
-        """No process."""
+        """Empty: no process is read."""
         return ()
 
     def read_cpu_ns(self) -> tuple[int, ...]:
-        """Return nothing."""
+        """Return an empty tuple."""
         return ()
 
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes of an arm: sessions of its load, the server's others, and the load generator's."""
+    """The processes of an arm: the load's sessions, the server's other processes, the load generator's."""
 
     sessions: tuple[int, ...]
     background: tuple[int, ...]
     clients: tuple[int, ...]
     client_threads: frozenset[int]
     cpus: tuple[int, ...]
-    spinners: tuple[int, ...] = ()  # which keep CPUs awake, and are no work
+    spinners: tuple[int, ...] = ()  # processes that keep CPUs awake; not counted as work
 
     @classmethod
     def of(cls, arm: Arm, clients: tuple[int, ...], split: CpuSplit) -> Processes:
-        """Return the processes that there are once the load is connected."""
+        """Return the processes that exist now; call it once the load is connected."""
         sessions = arm.session_pids()
         background = tuple(pid for pid in arm.server_pids() if pid not in sessions)
         client_threads = frozenset(thread for pid in clients for thread in threads(pid))
         return cls(sessions, background, clients, client_threads, split.server, split.spinners)
 
     def read(self) -> Counters:
-        """Return all counters as they are now."""
+        """Return the present values of all counters."""
         host = read_host_cpu(self.cpus, without=self.spinners)
         return Counters(
             session_cpu=_cpu_ns(self.sessions),
@@ -67,7 +67,7 @@ def _cpu_ns(pids: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class Turn:
-    """A turn of an arm's load: its beginning and end on two clocks, and the counters' increments."""
+    """A turn of an arm's load: its start and end on two clocks, and the counters' increments."""
 
     wall_ns: tuple[int, int]
     monotonic_ns: tuple[int, int]
@@ -75,7 +75,7 @@ class Turn:
 
 
 def take_turn(turns: Turns, arm: int, processes: Processes, seconds: float) -> Turn:
-    """Let an arm's load run for a time. Raises: GeneratorFailedError."""
+    """Run an arm's load for ``seconds``. Raises: GeneratorFailedError."""
     before, began_ns = processes.read(), time.monotonic_ns()
     [taken] = turns.take([arm], slice_s=seconds, head_s=0.0, servers=NoServers())
     ended_ns = time.monotonic_ns()

@@ -1,9 +1,9 @@
-"""Run the cycles of a profile: windows in which arms are counted, sampled and traced, each by itself.
+"""Run the cycles of a profile: separate windows for counting, sampling and tracing arms.
 
     cycle = for each arm: plain · sampled · statements · traced · hardware counters
 
-So what is measured of one kind is not slowed down by the means of another. Arms take their windows of a kind
-one after the other, in an order that is reversed from cycle to cycle.
+Separate windows keep the overhead of one method out of the measurements of another. For each kind of window,
+the arms take turns; their order is reversed from cycle to cycle.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STATEMENTS_S = 1.0
 TRACED_S = 0.5
 HARDWARE_S = 1.0
 _TRACED_CPUS = (
-    4  # on more, the trace's windows are shorter: each CPU switches some ten thousand times a second
+    4  # with more, the traced windows are shorter: each CPU has some ten thousand switches per second
 )
 CYCLE_S = PLAIN_S + SAMPLED_S + STATEMENTS_S + TRACED_S + HARDWARE_S
 _LOOK_EVERY_S = 0.05
@@ -39,7 +39,7 @@ _LOOK_EVERY_S = 0.05
 
 @dataclass
 class ArmTurns:
-    """The turns of one arm, by kind; each list has one a cycle, if the kind is possible at all."""
+    """The turns of one arm, by kind; each list has one turn per cycle, or none if the kind is unavailable."""
 
     plain: list[Turn] = field(default_factory=list)
     sampled: list[Turn] = field(default_factory=list)
@@ -51,7 +51,7 @@ class ArmTurns:
 
 @dataclass(frozen=True)
 class Profiling:
-    """All that takes part: arms, their processes, statements and load, perf's recordings and counters."""
+    """The parts of a profile: arms, their processes, statements and load; perf's recordings and counters."""
 
     arms: Sequence[Arm]
     processes: Sequence[Processes]
@@ -60,11 +60,11 @@ class Profiling:
     recordings: Recordings
     hardware: HardwareCounters
 
-    def run(self, cycles: int, tell: Callable[[int], None]) -> tuple[ArmTurns, ...]:
-        """Run all cycles; ``tell`` is told how many are done. Raises: GeneratorFailedError, ServerError."""
+    def run(self, cycles: int, report: Callable[[int], None]) -> tuple[ArmTurns, ...]:
+        """Run all cycles; ``report`` receives the number done. Raises: GeneratorFailedError, ServerError."""
         taken = tuple(ArmTurns() for _ in self.arms)
         for cycle in range(cycles):
-            tell(cycle)
+            report(cycle)
             order = range(len(self.arms))
             for kind in (self._plain, self._sampled, self._counted, self._traced, self._in_hardware):
                 for arm in order if cycle % 2 == 0 else reversed(order):
@@ -79,7 +79,7 @@ class Profiling:
             pid = self.arms[arm].postmaster_pid
             with ActivitySampling(connection, pid, _LOOK_EVERY_S) as activity:
                 taken.sampled.append(self._turn(arm, SAMPLED_S))
-        taken.waits.append(_mean_waits(activity.samples))
+        taken.waits.append(_mean_waiting_sessions(activity.samples))
 
     def _counted(self, arm: int, taken: ArmTurns) -> None:
         if (statements := self.statements[arm]) is not None:
@@ -105,8 +105,7 @@ class Profiling:
         return take_turn(self.turns, arm, self.processes[arm], seconds)
 
 
-def _mean_waits(samples: Sequence[ActivitySample]) -> Mapping[str, float]:
-    """Return the mean number of sessions that waited, by event."""
+def _mean_waiting_sessions(samples: Sequence[ActivitySample]) -> Mapping[str, float]:
     seen: Counter[str] = Counter()
     for sample in samples:
         for wait, sessions in sample.waits:

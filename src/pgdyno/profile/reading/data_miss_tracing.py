@@ -1,6 +1,6 @@
-"""The data cache misses of a session by structure.
+"""The data cache misses of a session, by structure.
 
-The trace of its accesses to memory goes through simulated caches of this processor's geometry.
+A trace of its memory accesses is replayed on simulated caches with this processor's geometry.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from pgdyno.profile.reading.session_traces import SessionToTrace, SessionTrace, 
 from pgdyno.profile.records.microarchitecture import DataMisses
 
 DATA_MISSES_LIMITS = (
-    "simulated: data misses are of one session alone. No other CPU takes its lines away, as under load they "
-    "do with locks and buffer descriptors; nothing is prefetched, and the kernel's accesses are not seen. "
-    "Pages have the kind that they had at the end. Work that is done once a second weighs more than it "
-    "should, since transactions are slow while they are traced; and prepared statements that run rarely may "
-    "still be planned each time: few transactions precede those that count"
+    "simulated: data misses are those of a single session. No other CPU invalidates its lines, as happens "
+    "under load with locks and buffer descriptors; nothing is prefetched, and the kernel's accesses are not "
+    "traced. Kinds of pages are those at the end of the trace. Work done once per second is overrepresented, "
+    "because tracing slows transactions down. Rarely executed prepared statements may still be planned each "
+    "time, because the warm-up is short"
 )
-_MOST_INSTRUCTIONS = 10_000_000  # of a transaction
+_MOST_INSTRUCTIONS = 10_000_000  # per transaction
 _AREAS = """
 SELECT name, off, size, allocated_size FROM pg_catalog.pg_get_shmem_allocations()
 WHERE name IS NOT NULL AND off IS NOT NULL
 """
 _BLOCK_BYTES = "SELECT pg_catalog.current_setting('block_size')::pg_catalog.int4"
-_FIRST_MAJOR = 13  # that has an index of shared memory
+_FIRST_MAJOR = 13  # the first version with pg_shmem_allocations
 
 
 def require_traceable(traced: SessionToTrace, *, has_tracer: bool, room_bytes: int) -> SplitCaches:
-    """Return the caches. Raises: MeasurementError with the reason for which there will be no trace."""
+    """Return the caches to simulate. Raises: MeasurementError with the reason if tracing is impossible."""
     if not has_tracer:
-        raise MeasurementError("this valgrind has no lackey, the tool that traces")
+        raise MeasurementError("this valgrind has no lackey, the tracing tool")
     caches = split_caches(traced.caches.known)
     if isinstance(caches, Unknown):
         raise MeasurementError(caches.reason)
     if traced.instructions > _MOST_INSTRUCTIONS:
         raise MeasurementError(
-            f"a transaction has {traced.instructions / 1e6:,.0f} million instructions, and up to "
+            f"a transaction has {traced.instructions / 1e6:,.0f} million instructions; at most "
             f"{_MOST_INSTRUCTIONS // 10**6} million are traced"
         )
     if room_bytes < traced.needed_bytes:
         raise MeasurementError(
-            f"traces may take {numbers.size(traced.needed_bytes)}, and the disk has "
-            f"{numbers.size(room_bytes)} left"
+            f"traces may take {numbers.size(traced.needed_bytes)}, but the disk has only "
+            f"{numbers.size(room_bytes)} free"
         )
     return caches
 
@@ -63,10 +63,10 @@ def require_traceable(traced: SessionToTrace, *, has_tracer: bool, room_bytes: i
 def data_misses(
     arena: ScratchArena, variant: Variant, traced: SessionToTrace, caches: SplitCaches, directory: Path
 ) -> DataMisses:
-    """Let a session do its transactions on a fresh server, and return its misses.
+    """Run a session's transactions on a fresh server, and return its misses.
 
-    The arena's servers run under lackey, which writes into a directory. Raises: MeasurementError if it has
-    written nothing, and whatever starting servers and issuing loads raises.
+    The arena's servers run under lackey, which writes to ``directory``. Raises: MeasurementError if lackey
+    writes nothing; like starting servers and issuing loads.
     """
     data_set = traced.workload.data_set
     arena.restore((variant,), (0,), data_set)
@@ -74,17 +74,17 @@ def data_misses(
         shared = _shared_memory(arm, arena.installation_of(variant).major)
         one = session_trace(arena, arm, traced, directory)
         program = _program(traced, one)
-        alone = _alone(one, caches)
+        found = _tally_of(one, caches)
         structures = structures_in(one.mappings, shared, program.path)
-        kinds = _kinds(arm, structures, alone)
+        kinds = _kinds(arm, structures, found)
     arena.discard((variant,), (0,), data_set)
     structure_of = partial(structures.named, kinds={} if isinstance(kinds, Unknown) else kinds)
     transactions = one.transactions
     return DataMisses(
         source=f"simulated: a trace by valgrind's lackey, {traced.caches.text}",
         transactions=transactions,
-        instructions=alone.instructions / transactions,
-        structures=by_structure(alone, structure_of, program.function_at, transactions),
+        instructions=found.instructions / transactions,
+        structures=by_structure(found, structure_of, program.function_at, transactions),
         remarks=(DATA_MISSES_LIMITS, *((kinds.reason,) if isinstance(kinds, Unknown) else ())),
     )
 
@@ -102,13 +102,13 @@ def _program(traced: SessionToTrace, session: SessionTrace) -> LoadedProgram:
     return LoadedProgram(path, traced.functions, segments, session.mappings)
 
 
-def _alone(session: SessionTrace, caches: SplitCaches) -> Tally:
+def _tally_of(session: SessionTrace, caches: SplitCaches) -> Tally:
     tally(session.filling(), caches)
     return tally(session.counted(), caches)
 
 
 def _kinds(arm: Arm, structures: Structures, found: Tally) -> dict[int, str] | Unknown:
-    """Return the kinds of the pages that were missed, by address; or why they are not told."""
+    """Return the kinds of the missed pages by address; Unknown if they cannot be read."""
     blocks = structures.blocks
     if isinstance(blocks, Unknown):
         return Unknown(f"simulated: {blocks.reason}")
@@ -116,5 +116,5 @@ def _kinds(arm: Arm, structures: Structures, found: Tally) -> dict[int, str] | U
     pages = [page for page in missed if page is not None]
     contents = read_places(Tree(), arm.postmaster_pid, pages, blocks.block_bytes).value
     if isinstance(contents, Unknown):
-        return Unknown(f"simulated: kinds of pages are not told: the server's memory: {contents.reason}")
+        return Unknown(f"simulated: kinds of pages are unknown: the server's memory: {contents.reason}")
     return {page: page_kind(content) for page, content in contents.items()}

@@ -1,4 +1,4 @@
-"""A profile's hardware counters: which figures this machine counts, and the windows in which it does."""
+"""A profile's hardware counters: find the events that this machine counts, and count them in windows."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Taken = TypeVar("Taken")
 
 @dataclass
 class HardwareCounters:
-    """The counters of the sessions' work on the processor.
+    """The hardware counters of the sessions' processes.
 
-    ``events`` are perf's, by the figure that each is for; ``groups`` are groups of its metrics. Without
-    events there are no counters, and ``remarks`` say why.
+    ``events`` maps figures to perf's events; ``groups`` are groups of perf's metrics. Without events nothing
+    is counted, and ``remarks`` contain the reason.
     """
 
     directory: Path
@@ -43,7 +43,7 @@ class HardwareCounters:
         return bool(self.events) and not self.has_failed
 
     def count(self, pids: Collection[int], take: Callable[[], Taken]) -> tuple[Taken, PerfCounts] | None:
-        """Count these processes while a turn is taken; None, and no more of it, if perf fails."""
+        """Count the processes during a turn; None if perf fails, and no further counting then."""
         try:
             file = self.directory / "perf-counters.json"
             with counting(
@@ -59,16 +59,16 @@ class HardwareCounters:
 
 
 def find_hardware_counters(directory: Path) -> HardwareCounters:
-    """Find out which figures this machine counts, by counting a short program."""
+    """Find the figures that this machine counts, by counting a short program."""
     found = HardwareCounters(directory)
     program = find_perf()
     if program is None:
-        found.remarks.append(f"{_NONE}: perf is not installed, or not for this kernel")
+        found.remarks.append(f"{_NONE}: perf is not installed for this kernel")
         return found
     found.program = program
     both = tuple(EVENTS[name][0] for name in (INSTRUCTIONS, CYCLES))
     if reason := lacking(try_counters(program, both), both):
-        found.remarks.append(f"{_NONE}: {reason}; a simulation tells some of it: {_HINT}")
+        found.remarks.append(f"{_NONE}: {reason}; a simulation shows some of these figures: {_HINT}")
         return found
     tried = ((name, event) for name, events in EVENTS.items() for event in events)
     events: dict[str, str] = {}
@@ -79,12 +79,12 @@ def find_hardware_counters(directory: Path) -> HardwareCounters:
     tried_groups = ((one, parse_perf_stat(try_counters(program, groups=one).lines).metrics) for one in GROUPS)
     found.groups = next((one for one, metrics in tried_groups if has_first_level(metrics)), "")
     if not found.groups:
-        found.remarks.append("perf has no top-down metrics for this CPU: counts of events alone are shown")
+        found.remarks.append("perf has no top-down metrics for this CPU: only counts of events are shown")
     return found
 
 
 def lacking(tried: Tried, events: Sequence[str]) -> str:
-    """Return why events are not counted; empty if all are."""
+    """Return the reason if any event is not counted; empty if all are counted."""
     counts = parse_perf_stat(tried.lines).counts
     missing = [event for event in events if event not in counts]
     if not missing:
@@ -92,6 +92,6 @@ def lacking(tried: Tried, events: Sequence[str]) -> str:
     if tried.words:
         return tried.words[:_MOST_WORDS]
     return (
-        f"perf does not count {' and '.join(missing)} here: this machine does not see the CPU's counters, "
-        "as most virtual ones"
+        f"perf does not count {' and '.join(missing)} here: this machine has no access to the CPU's "
+        "counters, like most virtual machines"
     )

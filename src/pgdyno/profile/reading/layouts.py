@@ -1,4 +1,4 @@
-"""The code of a server's program by place: as samples show it, and as a simulation counts it."""
+"""The executed code of a server's program by address, from samples and from a simulation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ from pgdyno.profile.text_layout import ExecutedCode, HowKnown, text_layout
 
 _SAMPLES = HowKnown("samples of stacks (perf, cpu-clock)", "samples", is_complete=False, is_simulated=False)
 _NO_FILE = "code in no file (JIT, vDSO)"
-_STRIPPED = "its functions have no names: the program was stripped of them"
-_FEW_SAMPLES = (
-    "samples find what runs long: code that runs rarely is missing, and its lines are a lower bound"
-)
+_STRIPPED = "its functions have no names: the program is stripped"
+_FEW_SAMPLES = "samples miss code that runs rarely: the number of lines is a lower bound"
 
 
 def sampled_layout(program: Path, cycles: Sequence[Cycle]) -> TextLayout | None:
-    """Return the layout that samples of sessions show; None where there are none in the program."""
+    """Return the layout from samples of sessions; None without samples in the program."""
     code: Counter[tuple[str, int, str]] = Counter()
     for cycle in cycles:
         if cycle.sampled is not None:
@@ -48,7 +46,7 @@ def sampled_layout(program: Path, cycles: Sequence[Cycle]) -> TextLayout | None:
 
 
 def simulated_layout(program: Path, counts: CodeCounts, source: str) -> TextLayout | None:
-    """Return the layout that a simulation has counted; None where it saw nothing of the program."""
+    """Return the layout from a simulation's counts; None if it counted nothing in the program."""
     found = _segments(program)
     executed = counts.executed.get(str(program), {})
     if isinstance(found, Unknown) or not executed:
@@ -67,7 +65,7 @@ def simulated_layout(program: Path, counts: CodeCounts, source: str) -> TextLayo
 
 
 def named_functions(program: Path, counts: CodeCounts) -> dict[int, str]:
-    """Return the functions of a program by the addresses of its instructions; "" for one without a name."""
+    """Return a program's functions by instruction address; "" for a function without a name."""
     found = counts.functions.get(str(program), {})
     return {at: name if _is_name(name) else "" for at, name in found.items()}
 
@@ -90,10 +88,10 @@ def _any_named(functions: Iterable[str]) -> bool:
 
 
 def _name(file: str) -> str:
-    """Return a file of code as it is shown; perf and callgrind have other words for code that is in none."""
+    """Return a code file's display name; perf and callgrind use placeholders for code without a file."""
     return Path(file).name if file.startswith("/") and not file.startswith("//anon") else _NO_FILE
 
 
 def _is_name(function: str) -> bool:
-    """Whether it is a name, and not an address or a placeholder."""
+    """Return whether it is a name rather than an address or a placeholder."""
     return bool(function) and not function.startswith(("0x", "???", "[unknown]"))

@@ -1,4 +1,4 @@
-"""The use case ``profile``: the account of a transaction's time, of one variant or of two in turns."""
+"""The use case ``profile``: account for a transaction's time, for one variant or two in turns."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from pgdyno.profile.summary import Profiled, sum_up
 
 _NAME = "profile"
 _SAMPLES_PER_S = 4000  # arbitrary: 800 MB in 24 s
-_NO_STATEMENTS = "statements are not told apart: the server has no pg_stat_statements"
+_NO_STATEMENTS = "statements are not distinguished: the server has no pg_stat_statements"
 
 
 @dataclass(frozen=True)
 class ProfileRequest:
-    """A workload to profile, and its variants. ``as_booted`` says why idle CPUs are not kept awake."""
+    """A workload to profile, and its variants. ``as_booted`` is the reason not to keep idle CPUs awake."""
 
     variants: tuple[Variant, ...]
     workload: Workload
@@ -50,10 +50,9 @@ class ProfileRequest:
 
 
 def profile(request: ProfileRequest, progress: Progress) -> tuple[TransactionProfile, ...]:
-    """Profile a workload on scratch servers, one for each variant.
+    """Profile a workload on scratch servers, one per variant.
 
-    Raises: UsageError for a workload that our driver does not issue as transactions, and whatever
-    measuring raises.
+    Raises: UsageError for a workload that pgdyno-driver does not issue as transactions; like measuring.
     """
     require_durable(request.variants)
     require_measurable(request.variants)
@@ -76,20 +75,20 @@ def profile(request: ProfileRequest, progress: Progress) -> tuple[TransactionPro
                 if LIBRARY not in (error.detail or ""):
                     raise
                 found = _profiled(prepared, request, progress, is_counting=False)
-    said = awake_sentence(record)
-    return tuple(replace(one, remarks=(said, *one.remarks)) for one in found)
+    remark = awake_sentence(record)
+    return tuple(replace(one, remarks=(remark, *one.remarks)) for one in found)
 
 
 def is_profiled(workload: Workload) -> bool:
-    """Whether a workload is of transactions that our driver issues."""
+    """Return whether a workload consists of transactions issued by pgdyno-driver."""
     return workload.generator == DRIVER and not workload.step and not workload.statement
 
 
 def _require_transactions(workload: Workload) -> None:
     if not is_profiled(workload):
         raise UsageError(
-            f'the workload "{workload.name}" is not profiled',
-            detail="a profile is of transactions that pgdyno-driver issues",
+            f'the workload "{workload.name}" cannot be profiled',
+            detail="only transactions issued by pgdyno-driver are profiled",
             hint="pgdyno profile sysbench-read-write, or the file of a captured workload",
         )
 
@@ -140,7 +139,7 @@ def _of_arms(
         )
         turns.end()
         recordings.end()
-        progress.step("reading what was recorded")
+        progress.step("reading the recordings")
         remarks = (*recordings.remarks, *hardware.remarks, *(() if is_counting else (_NO_STATEMENTS,)))
         idle = frozenset((0, *loads.split.spinners))
         recorded = PerfData(tuple(recordings.stacks()), tuple(recordings.events()), idle)
@@ -177,13 +176,13 @@ def _results(
 def _times(
     statements: StatementCounting | None, transactions: int
 ) -> tuple[tuple[StatementTime, ...], tuple[str, ...]]:
-    """Return the statements' times, or why there are none."""
+    """Return the statements' times, and a remark if they cannot be read."""
     if statements is None or not transactions:
         return (), ()
     try:
         return statements.times(transactions), ()
-    except ServerError as error:  # PostgreSQL 12 counts no planning
-        return (), (f"statements are not told apart: {error.message}",)
+    except ServerError as error:  # PostgreSQL 12 does not count planning
+        return (), (f"statements are not distinguished: {error.message}",)
 
 
 def _statements(stack: ExitStack, arm: Arm) -> StatementCounting:

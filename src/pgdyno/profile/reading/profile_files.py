@@ -1,4 +1,4 @@
-"""Writes the page of a profile, and its stacks."""
+"""Write a profile's page and its stacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pgdyno.store.files import write_whole
 
 
 def write_profile(profiles: Sequence[TransactionProfile], destination: Path | None = None) -> Path:
-    """Write the page and return its path: beside the reports of experiments by default.
+    """Write the page and return its path; by default in the directory of experiments' reports.
 
     Raises: StorageError if it cannot be written.
     """
@@ -24,7 +24,7 @@ def write_profile(profiles: Sequence[TransactionProfile], destination: Path | No
 
 
 def write_folded(profiles: Sequence[TransactionProfile], destination: Path) -> None:
-    """Write the sampled stacks; of several variants, each one's name is the outermost function.
+    """Write the sampled stacks; with several variants, the variant's name is the outermost function.
 
     Raises: StorageError if it cannot be written.
     """

@@ -1,4 +1,4 @@
-"""The recordings of perf during a profile: samples of stacks, and the scheduler's trace as far as we may."""
+"""perf's recordings during a profile: samples of stacks, and the scheduler's trace if permitted."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ _MOST_HZ = 997
 _KERNEL_NAMES = Path("/proc/kallsyms")
 _PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 _NO_PERF = (
-    "perf is not installed, or not for this kernel: the parts of PostgreSQL's work are not told apart "
+    "perf is not installed for this kernel: the parts of PostgreSQL's work are not distinguished "
     "(Debian: linux-perf)"
 )
 _NO_KERNEL = (
-    "the parts of PostgreSQL's work are not told apart: without root, perf sees nothing of the kernel's work "
-    "for it here (kernel.perf_event_paranoid is above 1)"
+    "the parts of PostgreSQL's work are not distinguished: without root, perf does not sample the kernel's "
+    "work for it here (kernel.perf_event_paranoid is above 1)"
 )
 _NO_TRACE = (
-    "the scheduler is not traced: waking an idle CPU and waiting for a busy one are one line, which lacks "
-    "what interrupting an idle CPU takes"
+    "the scheduler is not traced: waking an idle CPU and waiting for a busy CPU are one line, without the "
+    "time to interrupt an idle CPU"
 )
 
 
 @dataclass
 class Recordings:
-    """Recordings in a directory that root alone writes to.
+    """Recordings in a directory that only root writes to.
 
-    They hold pieces of memory of all processes, and they are read together with the servers' programs, which
-    others may have made. So ``reader`` reads them: as root, a user that nobody else is.
-    ``remarks`` say what is not recorded, and why.
+    They contain pieces of memory of all processes, and reading them also reads the servers' programs, which
+    may be untrusted. So the account ``reader`` reads them; for root, it is an account used for nothing else.
+    ``remarks`` state what is not recorded, and why.
     """
 
     directory: Path
@@ -65,15 +65,15 @@ class Recordings:
         return self.of_schedule is not None
 
     def sampling(self) -> AbstractContextManager[None]:
-        """Sample for the length of a context, if that is possible."""
+        """Sample within the context, if possible."""
         return nullcontext() if self.of_stacks is None else self.of_stacks.on()
 
     def tracing(self) -> AbstractContextManager[None]:
-        """Trace the scheduler for the length of a context, if that is possible."""
+        """Trace the scheduler within the context, if possible."""
         return nullcontext() if self.of_schedule is None else self.of_schedule.on()
 
     def end(self) -> None:
-        """End them, so that they can be read. One that fails is a remark, and missing."""
+        """End the recordings, to read them. A failed recording is dropped, with a remark."""
         self.of_stacks, self.of_schedule = self._ended(self.of_stacks), self._ended(self.of_schedule)
 
     def _ended(self, one: Recording | None) -> Recording | None:
@@ -82,7 +82,7 @@ class Recordings:
         try:
             one.end()
         except ServerError as error:
-            self.remarks.append(_said(error))
+            self.remarks.append(_text(error))
             return None
         self.reader.own(one.file)
         return one
@@ -110,10 +110,10 @@ class Recordings:
 def open_recordings(
     directory: Path, pids: Collection[int], samples_per_s: int, *, is_traced: bool
 ) -> Iterator[Recordings]:
-    """Provide recordings that are switched off.
+    """Provide recordings, initially switched off.
 
-    ``pids`` are sampled where we may not sample whole CPUs. ``samples_per_s`` are those of all CPUs together:
-    each takes 8 kB on the disk. ``is_traced``: the scheduler is.
+    ``pids`` are sampled if sampling whole CPUs is not permitted. ``samples_per_s`` is the rate of all CPUs
+    together; each sample takes 8 kB on disk. ``is_traced``: also trace the scheduler.
     """
     opened, is_root = Recordings(directory, one_off_account()), os.geteuid() == 0
     with ExitStack() as stack:
@@ -134,12 +134,12 @@ def open_recordings(
 
 
 def _sees_kernel() -> bool:
-    """Whether perf samples the kernel's work for processes of ours."""
+    """Return whether an ordinary user's perf samples the kernel's work for its own processes."""
     return int(_PARANOID.read_text()) <= 1
 
 
 def _frequency_hz(samples_per_s: int) -> int:
-    """Return the frequency on each CPU: odd, so that it keeps step with nothing that happens every second."""
+    """Return the frequency per CPU: odd, to avoid lockstep with periodic work."""
     return max(1, min(_MOST_HZ, samples_per_s // len(online_cpus())) - 1 | 1)
 
 
@@ -150,9 +150,9 @@ def _opened(
         file = opened.directory / f"perf-{name}.data"
         return stack.enter_context(recording(program, options, file, wrap))
     except ServerError as error:
-        opened.remarks.append(_said(error))
+        opened.remarks.append(_text(error))
         return None
 
 
-def _said(error: ServerError) -> str:
+def _text(error: ServerError) -> str:
     return f"{error.message}: {error.detail}" if error.detail else error.message

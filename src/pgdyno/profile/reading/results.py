@@ -1,4 +1,4 @@
-"""From the turns of an arm, the log of its load and the recordings of perf to its cycles."""
+"""Combine an arm's turns, its load's log and perf's recordings into cycles."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Item = TypeVar("Item", bound=_Timed)
 
 @dataclass(frozen=True)
 class PerfData:
-    """The recordings of perf, of all arms."""
+    """perf's recordings of all arms; ``idle`` are the threads that run while a CPU has nothing to do."""
 
     stacks: Sequence[Stack]
     events: Sequence[SchedulingEvent]
@@ -71,9 +71,9 @@ def cycles_of(
 
 
 def counted_of(taken: ArmTurns, events: Mapping[str, str], log: Transactions) -> Microarchitecture | None:
-    """Return the figures of an arm's windows with hardware counters; None if there are none.
+    """Return the figures of an arm's windows with hardware counters; None without such windows.
 
-    ``events`` are perf's, by their figure.
+    ``events`` maps figures to perf's events.
     """
     windows = [
         CountedWindow(counts, transactions)
@@ -84,12 +84,12 @@ def counted_of(taken: ArmTurns, events: Mapping[str, str], log: Transactions) ->
 
 
 def transactions_in(turns: Iterable[Turn], log: Transactions) -> int:
-    """Return how many transactions ended within turns."""
+    """Return the number of transactions that ended within turns."""
     return sum(int(_ended(turn, log).sum()) for turn in turns)
 
 
 def within(items: Iterable[Item], turns: Sequence[_Lasting]) -> list[list[Item]]:
-    """Return the items that were recorded during each of the turns, or other times."""
+    """Return, for each turn or other period, the items recorded during it."""
     found: list[list[Item]] = [[] for _ in turns]
     begins = [turn.monotonic_ns[0] for turn in turns]
     for item in items:
@@ -105,7 +105,7 @@ def _window(turn: Turn, log: Transactions) -> Window:
     if not len(latencies):
         raise MeasurementError(
             f"no transaction ended within a window of {seconds:.1f} s",
-            hint="a profile is of transactions that take milliseconds, or less",
+            hint="a profile needs transactions that take milliseconds or less",
         )
     return Window(seconds, len(latencies), float(latencies.mean()), turn.added)
 

@@ -1,7 +1,7 @@
-"""The use case ``profile --simulate``: a simulated processor under a session, beside the account.
+"""The use case ``profile --simulate``: run a session on a simulated processor, in addition to the account.
 
-Instructions, cache misses and branches of a workload's transactions, and the places of the code that they
-execute. All of it is done twice, each time from the same data, so that it is seen how well it repeats.
+Counts instructions, cache misses and branches of a workload's transactions, and the addresses of the code
+that they execute. Every simulation runs twice from the same data, to show its repeatability.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.own_file import read_own_end
+from pgdyno.postgres.process.untrusted_file import read_own_end
 from pgdyno.profile.reading.data_miss_tracing import data_misses, require_traceable
 from pgdyno.profile.reading.layouts import named_functions, simulated_layout
 from pgdyno.profile.reading.profile import ProfileRequest, profile
@@ -36,15 +36,15 @@ from pgdyno.profile.simulation import SimulatedRun, of_simulation
 _REPEATS = 2
 _MOST_CHARACTERS = 300  # of an error's detail in a note
 _UNDER_VALGRIND = {
-    "huge_pages": "off",  # valgrind gives none out
-    "autovacuum": "off",  # it would begin at another transaction each time
-    "checkpoint_timeout": "1d",  # after one, pages that are changed have their full images in WAL again
+    "huge_pages": "off",  # not supported by valgrind
+    "autovacuum": "off",  # it would start at a different transaction each time
+    "checkpoint_timeout": "1d",  # after a checkpoint, changed pages get full-page images in WAL again
 }
 
 
 @dataclass(frozen=True)
 class SimulatedProcessor:
-    """A simulator and its caches; ``like`` is a run whose number of transactions other runs have as well."""
+    """A simulator and its caches; ``like`` is a run that sets the number of transactions."""
 
     valgrind: Valgrind
     caches: SimulatedCaches
@@ -53,9 +53,9 @@ class SimulatedProcessor:
 
 @dataclass(frozen=True)
 class Simulation:
-    """A simulated processor's figures, the code that was executed, and the data that were missed.
+    """A simulated processor's figures, the executed code, and the data misses.
 
-    ``run`` is the first of its runs.
+    ``run`` is the first of the simulation's runs.
     """
 
     run: SimulatedRun
@@ -67,9 +67,9 @@ class Simulation:
 def profile_and_simulate(
     request: ProfileRequest, progress: Progress, find: Callable[[], Valgrind | None] = find_valgrind
 ) -> tuple[TransactionProfile, ...]:
-    """Profile a workload, and simulate it after that, variant by variant.
+    """Profile a workload, then simulate it, variant by variant.
 
-    Raises: UsageError without a simulator, and whatever profiling and simulating raise.
+    Raises: UsageError without a simulator; like profiling and simulating.
     """
     valgrind = _require(find())
     found = profile(request, progress)
@@ -91,10 +91,10 @@ def _with_simulation(found: TransactionProfile, simulation: Simulation) -> Trans
 
 
 def _require(found: Valgrind | None) -> Valgrind:
-    """Return the installed valgrind. Raises: UsageError if there is none."""
+    """Return the installed valgrind. Raises: UsageError if it is None."""
     if found is None:
         raise UsageError(
-            "--simulate takes valgrind, which is not installed",
+            "--simulate requires valgrind, which is not installed",
             hint="install the package valgrind: apt-get install valgrind, dnf install valgrind",
         )
     return found
@@ -107,13 +107,13 @@ def _simulate(
     progress: Progress,
     like: SimulatedRun | None,
 ) -> Simulation:
-    """Simulate a workload's transactions on a scratch server of a variant; as many as another run has.
+    """Simulate a workload's transactions on a variant's scratch server; the run ``like`` sets their number.
 
-    Raises: ServerError for a program with instructions that valgrind does not know, and whatever starting
-    servers and issuing loads raises.
+    Raises: ServerError for a program with instructions that valgrind does not support; like starting servers
+    and issuing loads.
     """
     workload, installation, seed = request.workload, request.installation, request.design.seed
-    plain = as_valgrind_takes_it(variant)
+    plain = for_valgrind(variant)
     caches = simulated_caches(read_caches(Tree()))
     with open_scratch_arena(installation, (plain,), progress, is_isolated=False, is_timed=False) as arena:
         progress.step(f"preparing the data of {variant.name}")
@@ -125,14 +125,14 @@ def _simulate(
         program = Path(arena.installation_of(plain).program("postgres")).resolve()
         functions = named_functions(program, runs[0].counts)
         traced = SessionToTrace(workload, seed, caches, runs[0].instructions, program, functions)
-        misses = misses_or_why(arena, plain, traced, valgrind)
+        misses = traced_misses(arena, plain, traced, valgrind)
     return _simulation(valgrind, caches, runs, program, misses)
 
 
-def as_valgrind_takes_it(variant: Variant) -> Variant:
-    """Return a variant's settings for a server under valgrind; the kernel's files are left as they are."""
-    its_own = {key: value for key, value in variant.settings.items() if key not in variant.files}
-    return replace(variant, settings={**its_own, **_UNDER_VALGRIND})
+def for_valgrind(variant: Variant) -> Variant:
+    """Return a variant adapted to run under valgrind; kernel files are not changed."""
+    own = {key: value for key, value in variant.settings.items() if key not in variant.files}
+    return replace(variant, settings={**own, **_UNDER_VALGRIND})
 
 
 def simulated_runs(
@@ -143,7 +143,7 @@ def simulated_runs(
     processor: SimulatedProcessor,
     progress: Progress,
 ) -> list[SimulatedRun]:
-    """Return equal runs of a workload's sessions, each on a fresh server. Raises: as ``_simulate`` does."""
+    """Return equal runs of a workload's sessions, each on a fresh server. Raises: like ``_simulate``."""
     directory = _own_directory(arena, "simulated")
     under = replace(arena, under=processor.valgrind.simulating(directory, processor.caches.options))
     runs: list[SimulatedRun] = []
@@ -159,17 +159,17 @@ def simulated_runs(
 
 
 def _own_directory(arena: ScratchArena, name: str) -> Path:
-    """Make a directory in which the servers' account may write."""
+    """Create a directory that the servers' account owns."""
     directory = arena.loads.scratch / name
     directory.mkdir(mode=0o700)
     arena.workspace.account.own(directory)
     return directory
 
 
-def misses_or_why(
+def traced_misses(
     arena: ScratchArena, variant: Variant, traced: SessionToTrace, valgrind: Valgrind
 ) -> DataMisses | Unknown:
-    """Return data misses by structure, or why they are not told: all else is known without them."""
+    """Return data misses by structure; Unknown on an error, since the other results do not need them."""
     try:
         room_bytes = shutil.disk_usage(arena.loads.scratch).free
         caches = require_traceable(traced, has_tracer=valgrind.has_tracer, room_bytes=room_bytes)
@@ -177,15 +177,15 @@ def misses_or_why(
         under = replace(arena, under=valgrind.tracing(directory))
         return data_misses(under, variant, traced, caches, directory)
     except PgdynoError as error:
-        return why_untold(error)
+        return unknown_misses(error)
 
 
-def why_untold(error: PgdynoError) -> Unknown:
-    """Return an error's message and detail as the reason for which data misses are not told."""
+def unknown_misses(error: PgdynoError) -> Unknown:
+    """Return an error's message and detail as the reason for missing data misses."""
     words = " ".join((error.detail or "").split())
     end = f"… {words[-_MOST_CHARACTERS:]}" if len(words) > _MOST_CHARACTERS else words  # of a server's log
     detail = f" ({end})" if end else ""
-    return Unknown(f"simulated: data misses are not told by structure, because {error.message}{detail}")
+    return Unknown(f"simulated: no data misses by structure, because {error.message}{detail}")
 
 
 def _simulation(
@@ -198,13 +198,13 @@ def _simulation(
     source = f"simulated: callgrind {valgrind.version}" + (f", {caches.text}" if caches.text else "")
     layout = simulated_layout(program, runs[0].counts, source)
     if isinstance(misses, Unknown):
-        told = of_simulation(source, runs, (*caches.remarks, misses.reason))
-        return Simulation(runs[0], told, layout, None)
+        figures = of_simulation(source, runs, (*caches.remarks, misses.reason))
+        return Simulation(runs[0], figures, layout, None)
     return Simulation(runs[0], of_simulation(source, runs, caches.remarks), layout, misses)
 
 
 def explain(scratch: Path, valgrind: Valgrind, error: PgdynoError) -> None:
-    """Raise ServerError if a server's log says that valgrind did not know an instruction."""
+    """Raise ServerError if a server's log shows an instruction that valgrind does not support."""
     for log in scratch.glob("*.log"):
         try:
             words = unknown_instruction(read_own_end(log))
@@ -216,7 +216,7 @@ def explain(scratch: Path, valgrind: Valgrind, error: PgdynoError) -> None:
 
 def _refuse(valgrind: Valgrind, words: str, error: PgdynoError) -> NoReturn:
     raise ServerError(
-        f"valgrind {valgrind.version} does not know an instruction of this server",
+        f"valgrind {valgrind.version} does not support an instruction of this server",
         detail=words,
         hint="simulate a build for an older processor: pgdyno build --portable x86-64-v3, or x86-64-v2",
     ) from error

@@ -1,8 +1,8 @@
-"""The sessions of a simulation: on a server that runs under callgrind, one after the other.
+"""The sessions of a simulation, one after the other on a server under callgrind.
 
-A session of N transactions is compared with a shorter one that has the first of them. A session before them
-touches what they touch: caches of the server are filled, and pages that are changed have their full images in
-WAL. Two sessions before that say how many transactions are enough.
+A session of N transactions is compared with a shorter one that has the first of them. An earlier session runs
+the same transactions, to fill the server's caches and to write the full-page images of changed pages to WAL.
+Two sessions before that determine the number of transactions.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.own_file import read_own_whole
 from pgdyno.postgres.process.processes import is_alive
+from pgdyno.postgres.process.untrusted_file import read_own_whole
 from pgdyno.profile.callgrind import CodeCounts, parse_callgrind
 from pgdyno.profile.simulation import SimulatedRun
 
 _SHORTER, _LONGER, _MOST = 20, 100, 3000  # transactions of a session
-_ENOUGH_INSTRUCTIONS = 100_000_000  # what the server does once a second is then little of them
-_END_LIMIT_S, _POLL_S = 600.0, 0.05  # it writes its counts: seconds, and minutes on a crowded host
-_LIMIT_BYTES = 256 << 20  # of a session's counts; PostgreSQL's have three megabytes
-# The load's session is the last one: the driver's first one holds its lock on the database, and rests.
-# Views of sessions and locks would take as long to plan as hundreds of transactions.
+_ENOUGH_INSTRUCTIONS = 100_000_000  # the server's once-per-second work is then a small part
+_END_LIMIT_S, _POLL_S = 600.0, 0.05  # writing the counts takes seconds, or minutes on a busy host
+_LIMIT_BYTES = 256 << 20  # of a session's counts; those of PostgreSQL take three megabytes
+# The load's session is the newest one: the driver's first session is idle and holds its lock on the database.
+# Planning a query on views of sessions and locks would take as long as hundreds of transactions.
 _WORKING_SESSION = """
 SELECT (
     SELECT a.pid FROM pg_catalog.pg_stat_get_activity(NULL) a
@@ -45,11 +45,11 @@ def simulated_run(
     directory: Path,
     like: SimulatedRun | None = None,
 ) -> SimulatedRun:
-    """Return the work of the sessions on a fresh server: of as many transactions as the run that it is like.
+    """Return the work of sessions on a fresh server; the run ``like`` sets the number of transactions.
 
-    Figures of sessions of different lengths are of other transactions, and differ by up to some percent.
+    Sessions of different lengths run different transactions; their figures differ by up to some percent.
 
-    Raises: MeasurementError if one of them is not seen, and whatever starting it raises.
+    Raises: MeasurementError if a session is not found; like starting sessions.
     """
     arena.restore((variant,), (0,), workload.data_set)
     with arena.arms((variant,), (0,), workload.data_set) as [arm]:
@@ -68,12 +68,12 @@ def simulated_run(
 def session_counts(
     arena: ScratchArena, arm: Arm, workload: Workload, seed: int, transactions: int, directory: Path
 ) -> CodeCounts:
-    """Return the work of one session, as callgrind counts it in a directory. Raises: MeasurementError."""
+    """Return one session's work; callgrind writes its counts to ``directory``. Raises: MeasurementError."""
     return _read(output_of(directory, ended_session(arena, arm, workload, seed, transactions)))
 
 
 def enough(instructions: float, like: SimulatedRun | None) -> int:
-    """Return how many transactions a session is to have: by the instructions of one, or as another run's."""
+    """Return a session's number of transactions: from the instructions of one, or as in the run ``like``."""
     if like is not None:
         return like.transactions + _SHORTER
     hundreds = round(_ENOUGH_INSTRUCTIONS / instructions / 100)
@@ -81,17 +81,17 @@ def enough(instructions: float, like: SimulatedRun | None) -> int:
 
 
 def working_session(arm: Arm) -> int:
-    """Return the process of the session that does the driver's transactions. Raises: MeasurementError."""
+    """Return the process of the session that runs the driver's transactions. Raises: MeasurementError."""
     [pid] = arm.query(_WORKING_SESSION)
     if pid is None:
-        raise MeasurementError("the session to be simulated was not found")
+        raise MeasurementError("could not find the session to simulate")
     return int(pid)
 
 
 def ended_session(arena: ScratchArena, arm: Arm, workload: Workload, seed: int, transactions: int) -> int:
-    """Have one session execute transactions, and return its process, which has ended.
+    """Run transactions in one session, and return its process once it has exited.
 
-    Raises: MeasurementError if it is not seen, or does not end, and whatever issuing the load raises.
+    Raises: MeasurementError if the session is not found or does not end; like issuing the load.
     """
     pids: list[int] = []
 
@@ -109,10 +109,10 @@ def ended_session(arena: ScratchArena, arm: Arm, workload: Workload, seed: int, 
 
 
 def _read(file: Path) -> CodeCounts:
-    """Read the file that callgrind has written for a session."""
+    """Return a session's counts from callgrind's file, and remove the file."""
     try:
         return parse_callgrind(read_own_whole(file, _LIMIT_BYTES).splitlines())
     except FileNotFoundError:
-        raise MeasurementError("callgrind has written nothing for a session") from None
+        raise MeasurementError("callgrind wrote no file for a session") from None
     finally:
         file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Count a scratch server's statements for a time: pg_stat_statements is switched on for that alone."""
+"""Count a scratch server's statements in windows: pg_stat_statements tracks only during these."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from pgdyno.profile.shapes import by_shape
 
 LIBRARY = "pg_stat_statements"
 DATABASE = "postgres"
-"""Where the extension is: a copy's own database has code of its owners."""
+"""The extension's database: the database of a copy contains code of its owners."""
 _PRELOADED = "shared_preload_libraries"
 _PLANNING = {f"{LIBRARY}.track_planning": "on"}
 
 
 def counting(variant: Variant) -> Variant:
-    """Return a variant with pg_stat_statements loaded."""
+    """Return a variant that also preloads pg_stat_statements."""
     named = filter(None, (variant.settings.get(_PRELOADED, "").strip(), LIBRARY))
     return replace(variant, settings={**variant.settings, _PRELOADED: ",".join(named), **_PLANNING})
 
 
 @dataclass(frozen=True)
 class StatementCounting:
-    """The statements of an arm, counted in windows alone. ``session`` is one of the database above."""
+    """Counts an arm's statements, only in windows. ``session`` is connected to ``DATABASE``."""
 
     arm: Arm
     session: ControlConnection
 
     def install(self) -> None:
-        """Make the extension, and let it rest."""
+        """Create the extension, with tracking off and empty statistics."""
         self.session.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public")
         self._track("none")
         self.session.execute("SELECT public.pg_stat_statements_reset()")
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count for the length of a context."""
+        """Count within the context."""
         self._track("top")
         try:
             yield

@@ -1,4 +1,4 @@
-"""Windows of a running server's own traffic: its counts, looks at its sessions, and CPU time."""
+"""Windows of a running server's own traffic: its statistics, samples of its sessions, and CPU time."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from pgdyno.host.machine.cpu_times import read_host_cpu
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.process.local_machine import online_cpus
 from pgdyno.postgres.process.processes import children, cpu_ns, queue_ns
-from pgdyno.postgres.sampling.session_looks import (
-    SessionLooks,
-    look_at_sessions,
+from pgdyno.postgres.sampling.session_samples import (
+    SessionSamples,
     read_session_pids,
     read_session_totals,
+    sample_sessions,
 )
 from pgdyno.profile.cycles import Counters, Cycle, Sampled, Window
 from pgdyno.profile.parts import uncounted_share
 from pgdyno.profile.stacks import Stack
 
 _LOOK_EVERY_S = 0.2
-_MOST_BEGUN = 0.5  # of the sessions that are seen; of servers with more, too much is not
+_MOST_BEGUN = 0.5  # as a share of the visible sessions; with more, too much CPU time is missed
 _BETWEEN = "between statements of a transaction"
-_OURS = 1  # a transaction of ours in a window besides its looks: the one that counts
+_OURS = 1  # the profile's own transaction per window in addition to its samples: it reads the counters
 
 
 @dataclass(frozen=True)
 class TrafficWindow:
-    """A window of a server's traffic. ``sessions`` are clients' processes, by this host's numbers.
+    """A window of a server's traffic. ``sessions`` are the backends' process IDs on this host.
 
-    ``in_transactions_s`` is the time of sessions in transactions as the server counts it; None: it does not.
-    ``begun`` sessions are those that were opened meanwhile. ``uncounted_s`` is CPU time in messages that the
-    server does not count, by samples; None: none tell it.
+    ``in_transactions_s`` is the sessions' time in transactions, as counted by the server; None if it does not
+    count that. ``begun`` is the number of sessions opened in the window. ``uncounted_s`` is the CPU time in
+    messages that the server does not count, from samples; None without such samples.
     """
 
-    looks: SessionLooks
+    looks: SessionSamples
     transactions: int
     in_transactions_s: float | None
     added: Counters | None
@@ -53,10 +53,11 @@ class TrafficWindow:
 
     @property
     def mean_sessions(self) -> float:
-        """The mean number of sessions in transactions: as the server counts it, else by looks.
+        """The mean number of sessions in transactions: as counted by the server, else from samples.
 
-        It counts from when a statement has been read. Of transactions of one short statement, that leaves out
-        most of what the session does for them: it is at least the time in which sessions run or could run.
+        The server counts from the moment when it has read a statement. For transactions of one short
+        statement, this omits most of the session's work; so the time in which sessions run or are runnable is
+        the lower bound.
         """
         if self.in_transactions_s is None:
             counted = self.looks.in_transactions / self.looks.looks
@@ -66,22 +67,22 @@ class TrafficWindow:
 
     @property
     def could_run_s(self) -> float:
-        """The time in which sessions ran, or could have; 0 where their processes are not seen."""
+        """The time in which sessions ran or were runnable, in s; 0 if their processes are not visible."""
         if self.added is None:
             return 0.0
         return (self.added.session_cpu + self.added.session_queue + self.added.stolen) / 1e9
 
     def require_traffic(self) -> None:
-        """Raise MeasurementError if there is nothing to see."""
+        """Raise MeasurementError if the window has no transactions."""
         if self.transactions <= 0 or self.mean_sessions <= 0:
             raise MeasurementError(
-                f"hardly a transaction was seen within {self.seconds:.0f} s",
-                detail="with track_counts or track_activities off, the server shows none",
-                hint="profile the server while it works",
+                f"almost no transactions within {self.seconds:.0f} s",
+                detail="with track_counts or track_activities off, the server reports none",
+                hint="profile the server while it is under load",
             )
 
     def sampled(self, stacks: Sequence[Stack]) -> TrafficWindow:
-        """Return the window with the time that the server does not count."""
+        """Return the window with ``uncounted_s`` set from samples."""
         share = uncounted_share([stack.frames for stack in stacks if stack.pid in self.sessions])
         if self.added is None or share is None:
             return self
@@ -99,7 +100,7 @@ class TrafficWindow:
         )
 
     def _mean(self, sums: Mapping[str, int]) -> dict[str, float]:
-        """Return mean numbers of sessions that wait: together no more than neither run nor want to."""
+        """Return mean numbers of waiting sessions; their sum excludes sessions that run or are runnable."""
         waiting = (self.looks.in_transactions - self.looks.working) / self.looks.looks
         share = 1.0
         if self.added is not None and waiting:
@@ -109,21 +110,21 @@ class TrafficWindow:
 
 @dataclass(frozen=True)
 class _Moment:
-    """CPU time and time in a queue of each process of a server, in ns, and the times of this host's CPUs."""
+    """CPU time and run queue time of each server process, in ns, and the times of this host's CPUs."""
 
     processes: Mapping[int, tuple[int, int]]
     host: HostCpu
 
     @classmethod
     def of(cls, postmaster: int, own: int) -> _Moment:
-        """Return them as they are now, without our own session."""
+        """Return the present values, without the profile's own session."""
         pids = {postmaster, *children(postmaster)} - {own}
         read = {pid: (cpu_ns(pid), queue_ns(pid)) for pid in pids}
         alive = {pid: (cpu, queue) for pid, (cpu, queue) in read.items() if cpu is not None}
         return cls(alive, read_host_cpu(online_cpus()))
 
     def since(self, before: _Moment, sessions: Collection[int]) -> Counters:
-        """Return the increments of the processes that were there at both times."""
+        """Return the increments of the processes present at both times."""
         both = self.processes.keys() & before.processes.keys()
         cpu = {pid: self.processes[pid][0] - before.processes[pid][0] for pid in both}
         queue = {pid: self.processes[pid][1] - before.processes[pid][1] for pid in both}
@@ -136,7 +137,7 @@ class _Moment:
             background_cpu=sum(ns for pid, ns in cpu.items() if pid not in sessions),
             client_cpu=0,
             client_queue=0,
-            # of all CPUs, whoever used them: the sessions' share of it
+            # the sessions' share of the steal time of all CPUs
             stolen=int(stolen * min(1.0, session_cpu / busy)) if busy > 0 else 0,
             busy=int(busy),
         )
@@ -144,20 +145,20 @@ class _Moment:
 
 @dataclass(frozen=True)
 class WatchedServer:
-    """A server whose traffic is watched. ``postmaster`` None: its processes are not seen.
+    """A server with traffic to watch. ``postmaster`` is None if its processes are not visible.
 
-    ``own`` is the process of our session.
+    ``own`` is the process of the profile's session.
     """
 
     connection: Connection
     postmaster: int | None
     own: int
 
-    def watch(self, window_s: float, tell: Callable[[float], None]) -> TrafficWindow:
-        """Watch for a window."""
+    def watch(self, window_s: float, report: Callable[[float], None]) -> TrafficWindow:
+        """Watch for one window; ``report`` receives the seconds passed."""
         before, sessions = self._moment(), self.sessions()
         totals, began_ns = read_session_totals(self.connection), time.monotonic_ns()
-        looks = look_at_sessions(self.connection, window_s, _LOOK_EVERY_S, tell)
+        looks = sample_sessions(self.connection, window_s, _LOOK_EVERY_S, report)
         ended_ns, ended = time.monotonic_ns(), read_session_totals(self.connection)
         left, after = self.sessions(), self._moment()
         all_seen = sessions | left
@@ -180,7 +181,7 @@ class WatchedServer:
         return None if self.postmaster is None else _Moment.of(self.postmaster, self.own)
 
     def sessions(self) -> frozenset[int]:
-        """Return clients' processes, as far as they are the postmaster's."""
+        """Return the backends' processes that are children of the postmaster; empty if not visible."""
         if self.postmaster is None:
             return frozenset()
         return read_session_pids(self.connection) & frozenset(children(self.postmaster))

@@ -1,8 +1,8 @@
-"""Profile a running server's own traffic: nothing is loaded, and nothing is changed.
+"""Profile a running server's own traffic, without load and without changes.
 
-Transactions are those that the server counts, and their time is that of its sessions in transactions. Where
-the server is proven to run on this host, CPU time and time in the run queue are those of its processes;
-looks at sessions divide the rest: on a busy machine, a look finds sessions waiting that are about to run.
+The server counts the transactions; their time is its sessions' time in transactions. If the server provably
+runs on this host, CPU time and run queue time are read from its processes. Samples of sessions divide the
+rest; on a busy machine, a sample also shows sessions as waiting that are about to run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pgdyno.postgres.inspection.inspection import identify_backend
 from pgdyno.postgres.process.account import one_off_account
 from pgdyno.postgres.process.local_machine import online_cpus, workspace
 from pgdyno.postgres.process.processes import children, cpu_ns
-from pgdyno.postgres.sampling.session_looks import may_see_sessions
+from pgdyno.postgres.sampling.session_samples import may_see_sessions
 from pgdyno.profile.hardware import CountedWindow, of_hardware
 from pgdyno.profile.perf_stat import PerfCounts
 from pgdyno.profile.reading.hardware_counting import HardwareCounters, find_hardware_counters
@@ -38,7 +38,7 @@ from pgdyno.profile.records.profile_record import TransactionProfile
 from pgdyno.profile.summary import Profiled, sum_up
 
 _WINDOW_S = 10.0
-_LEAST_S, _MOST_S = 8.0, 1800.0  # two windows: sessions report once a second; 3 GB of recordings
+_LEAST_S, _MOST_S = 8.0, 1800.0  # two windows, as sessions report once a second; 3 GB of recordings
 _SAMPLES_PER_S = 200
 _NAME = "its own traffic"
 
@@ -49,23 +49,24 @@ def profile_attached(
     progress: Progress,
     find_counters: Callable[[Path], HardwareCounters] = find_hardware_counters,
 ) -> TransactionProfile:
-    """Profile the traffic of a running server for about a time.
+    """Profile a running server's traffic for about ``duration_s``.
 
-    Hardware counters, where there are any, count in all windows. Samples add hardly to them: they are few.
+    Hardware counters, if available, count in all windows. Samples hardly distort them, because they are few.
 
-    Raises: UsageError for another time than it can be watched for; MeasurementError if it does nothing;
-    ServerError if the role may not see the sessions of others; ConnectionFailedError.
+    Raises: UsageError for an unsupported duration; MeasurementError if the server is idle; ServerError if
+    the role may not see other sessions; ConnectionFailedError.
     """
     if not _LEAST_S <= duration_s <= _MOST_S:
         raise UsageError(
-            f"a server is not watched for {duration_s:g} s", hint=f"--for {_LEAST_S:g}s to {_MOST_S / 60:g}m"
+            f"a server cannot be watched for {duration_s:g} s",
+            hint=f"--for {_LEAST_S:g}s to {_MOST_S / 60:g}m",
         )
     windows = max(2, round(duration_s / _WINDOW_S))
     window_s = duration_s / windows
     with closing(connect(dsn)) as connection, workspace().scratch() as scratch:
         if not may_see_sessions(connection):
             raise ServerError(
-                "the role may not see the sessions of others",
+                "the role may not see other sessions",
                 hint="GRANT pg_read_all_stats TO the role, or connect as a superuser",
             )
         own = identify_backend(connection).pid
@@ -78,21 +79,21 @@ def profile_attached(
             watched, counts = [], []
             for window in range(windows):
                 watch = partial(
-                    traffic.watch, window_s, partial(_tell, progress, window * window_s, duration_s)
+                    traffic.watch, window_s, partial(_advance, progress, window * window_s, duration_s)
                 )
                 with recordings.sampling():
                     counted = hardware.count(traffic.sessions(), watch) if hardware.are_there else None
-                    seen, its_counts = counted or (watch(), None)
+                    seen, window_counts = counted or (watch(), None)
                 seen.require_traffic()
                 watched.append(seen)
-                counts.append(its_counts)
+                counts.append(window_counts)
             recordings.end()
             program = _program(postmaster)
         share = (_own_cpu_s(postmaster, own) - spent_s) / (time.monotonic() - began_s)
-        progress.step("reading what was recorded")
+        progress.step("reading the recordings")
         stacks = within(recordings.stacks(), watched)
-        watched = [one.sampled(its) for one, its in zip(watched, stacks, strict=True)]
-        cycles = [one.cycle(its) for one, its in zip(watched, stacks, strict=True)]
+        watched = [one.sampled(found) for one, found in zip(watched, stacks, strict=True)]
+        cycles = [one.cycle(found) for one, found in zip(watched, stacks, strict=True)]
         remarks = (*recordings.remarks, *hardware.remarks, *_remarks(watched, postmaster), _cost(share))
         label = f"port={connection.info.port} dbname={connection.info.dbname}"
     sessions = sum(one.mean_sessions for one in watched) / len(watched)
@@ -106,9 +107,9 @@ def profile_attached(
 def _counted(
     watched: Sequence[TrafficWindow], counts: Sequence[PerfCounts | None], events: Mapping[str, str]
 ) -> Microarchitecture | None:
-    """Return the figures of the windows in which all sessions were counted; None if there are none.
+    """Return the figures of the windows in which all sessions were counted; None without such windows.
 
-    A session that began in a window was not counted, but its transactions were.
+    The hardware counters miss a session that began in a window, although its transactions are counted.
     """
     both = zip(watched, counts, strict=True)
     windows = [CountedWindow(its, one.transactions) for one, its in both if its is not None and not one.begun]
@@ -116,7 +117,7 @@ def _counted(
 
 
 def _program(postmaster: Fact[int]) -> Path | None:
-    """Return the file of the server's program, if its processes are seen and we may look."""
+    """Return the file of the server's program; None if its processes are not visible or not readable."""
     if isinstance(postmaster.value, Unknown):
         return None
     try:
@@ -126,18 +127,18 @@ def _program(postmaster: Fact[int]) -> Path | None:
 
 
 def _on_this_host(postmaster: Fact[int], own: int) -> Fact[int]:
-    """Return the postmaster, if the server numbers its processes as this host does."""
+    """Return the postmaster; Unknown if the server is in another PID namespace."""
     if isinstance(postmaster.value, Unknown) or own in children(postmaster.value):
         return postmaster
-    return unknown("it runs in a container, which numbers processes otherwise", postmaster.source)
+    return unknown("it runs in a container with its own process IDs", postmaster.source)
 
 
-def _tell(progress: Progress, before_s: float, whole_s: float, passed_s: float) -> None:
+def _advance(progress: Progress, before_s: float, whole_s: float, passed_s: float) -> None:
     progress.advance(before_s + passed_s, whole_s)
 
 
 def _own_cpu_s(postmaster: Fact[int], own: int) -> float:
-    """Return the CPU time of this process, of its children that have ended, and of our session."""
+    """Return the CPU time of this process, of its terminated children, and of the profile's session."""
     ours = sum(os.times()[:4])
     return ours + (cpu_ns(own) or 0) / 1e9 if postmaster.is_known else ours
 
@@ -154,21 +155,21 @@ def _opened_recordings(scratch: Path, postmaster: Fact[int]) -> Iterator[Recordi
 
 def _remarks(watched: Sequence[TrafficWindow], postmaster: Fact[int]) -> Iterator[str]:
     if isinstance(postmaster.value, Unknown):
-        yield f"processes are not seen: the server is not proven to run here: {postmaster.value.reason}"
+        yield f"no process data: the server is not proven to run on this host: {postmaster.value.reason}"
     elif any(one.added is None for one in watched):
         begun = sum(one.begun for one in watched)
-        yield f"{begun:,} sessions began meanwhile: CPU time is not shown, that of ended ones is not known"
+        yield f"no CPU time: {begun:,} sessions began in the windows, and that of ended sessions is unknown"
     if any(one.in_transactions_s is not None and one.uncounted_s is None for one in watched):
         yield (
-            "of clients with the extended protocol, which many drivers use, a transaction takes longer than "
-            "shown: the server does not count the time of Parse and Bind, and no samples tell it"
+            "for clients with the extended protocol, which many drivers use, a transaction takes longer than "
+            "shown: the server does not count the time of Parse and Bind, and there are no samples of it"
         )
     looks = sum(one.looks.looks for one in watched)
     yield (
-        "transactions and the time of sessions in them are those that the server counts, of all databases; "
-        f"{looks} looks at sessions say what they wait for"
+        "the server counts transactions and sessions' time in them, of all databases; "
+        f"{looks} samples of sessions show what they wait for"
     )
 
 
 def _cost(share: float) -> str:
-    return f"while it watched, pgdyno took {numbers.share(share, 1)} of a CPU, its session included"
+    return f"while watching, pgdyno used {numbers.share(share, 1)} of a CPU, including its session"

@@ -1,1 +1,1 @@
-"""Nouns of ``pgdyno profile``: where a transaction's time goes."""
+"""Records of ``pgdyno profile``: where a transaction's time goes."""

@@ -1,4 +1,4 @@
-"""The processor's part in a transaction: events per transaction, and where its slots went."""
+"""The processor's work for a transaction: events per transaction, and the use of its slots."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ CYCLES: Final = "cycles"
 IPC: Final = "instructions per cycle"
 PAGE_BYTES: Final = 4096
 SHARES: Final = (0.90, 0.99)
-"""Of what is executed; the places that hold so much of it are counted."""
+"""Shares of all executions; the fewest places that hold each share are counted."""
 
 
 @dataclass(frozen=True)
 class PageHeat:
-    """A page of 4 kB that was executed. ``index`` counts pages from the first of the program's code.
+    """An executed page of 4 kB. ``index`` counts pages from the start of the program's code.
 
-    ``share`` is its part of what was executed in the program, ``function`` the one with the most of it.
+    ``share`` is its share of the program's executions, ``function`` the function with most of them.
     """
 
     index: int
@@ -28,9 +28,9 @@ class PageHeat:
 
 @dataclass(frozen=True)
 class HotCode:
-    """The fewest places that hold a share of all executions.
+    """The smallest numbers of places that hold a share of all executions.
 
-    ``code_bytes`` None: single bytes are not seen.
+    ``code_bytes`` is None if executions are not known by instruction.
     """
 
     share: float
@@ -42,7 +42,7 @@ class HotCode:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """Code outside the program, such as a library's, and its part of all that was executed."""
+    """Code outside the program, such as a library, and its share of all executions."""
 
     name: str
     share: float
@@ -52,8 +52,8 @@ class Elsewhere:
 class TextLayout:
     """The code of a program that a transaction executes.
 
-    ``pages`` are all pages of its code. ``source`` says by what it is known, ``unit`` what was counted.
-    ``remarks`` say what is not seen.
+    ``pages`` is the number of all pages of its code. ``source`` is the method of measurement, ``unit`` the
+    unit of ``counted``. ``remarks`` state what is missing.
     """
 
     program: str
@@ -70,9 +70,9 @@ class TextLayout:
 
 @dataclass(frozen=True)
 class StructureMisses:
-    """A structure's misses per transaction: in the first cache, and of these in the second one too.
+    """A structure's misses per transaction: in the first level, and those of them that also miss the second.
 
-    ``functions`` have most of them, the first one the most; none where the program has no names.
+    ``functions`` cause most of the misses, in descending order; empty if the program has no names.
     """
 
     structure: str
@@ -83,10 +83,10 @@ class StructureMisses:
 
 @dataclass(frozen=True)
 class DataMisses:
-    """The misses of one session's transactions; structures add up to all of them.
+    """The misses of one session's transactions; the structures add up to all misses.
 
-    ``source`` says how they were simulated, ``remarks`` what is not told apart. ``instructions`` are those of
-    a transaction in the trace.
+    ``source`` is the method of simulation; ``remarks`` state its limits. ``instructions`` is the number per
+    transaction in the trace.
     """
 
     source: str
@@ -97,18 +97,18 @@ class DataMisses:
 
     @property
     def l1d(self) -> float:
-        """All misses in the first cache."""
+        """All misses of the first level, per transaction."""
         return sum(one.l1d for one in self.structures)
 
     @property
     def l2(self) -> float:
-        """All misses in both caches."""
+        """All misses of both levels, per transaction."""
         return sum(one.l2 for one in self.structures)
 
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over windows or runs and its 95 % interval. Fewer than two have none."""
+    """A mean over windows or runs, with its 95 % confidence interval if there are at least two."""
 
     value: float
     low: float | None = None
@@ -117,10 +117,10 @@ class Mean:
 
 @dataclass(frozen=True)
 class EventCount:
-    """How often something happened per transaction. ``event`` is the name that its source gives it.
+    """The number of events of a kind per transaction. ``event`` is the source's name for it.
 
-    ``ran`` is the part of the time in which it was counted: where a processor has fewer counters than are
-    asked for, they take turns, and counts are extrapolated.
+    ``ran`` is the fraction of the time in which the event was counted. If a processor has too few counters,
+    events are multiplexed and counts are extrapolated.
     """
 
     name: str
@@ -131,9 +131,9 @@ class EventCount:
 
 @dataclass(frozen=True)
 class SlotShare:
-    """A part of the processor's slots, each of which could have taken an operation. ``level`` is 1 or 2.
+    """A share of the processor's pipeline slots, in the top-down method. ``level`` is 1 or 2.
 
-    Parts of the second level divide the one of the first that is named ``part_of``.
+    Parts of level 2 divide the part of level 1 named ``part_of``.
     """
 
     name: str
@@ -144,9 +144,9 @@ class SlotShare:
 
 @dataclass(frozen=True)
 class Microarchitecture:
-    """The sessions' work on the processor, counted or simulated: then no time follows from it.
+    """The sessions' work on the processor, counted or simulated; simulated figures imply no times.
 
-    ``repeats_within`` is how far the instructions of two equal simulations were apart, as a share.
+    ``repeats_within`` is the relative difference between the instructions of two equal simulations.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""A profile: the account of a transaction with its windows and remarks, as it is printed and stored."""
+"""A profile: the account of a transaction with its windows and remarks, as printed and stored."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from enum import StrEnum
 from pgdyno.profile.records.microarchitecture import DataMisses, Microarchitecture, TextLayout
 
 SHOWN_SHARE = 0.02
-"""Of a transaction's time: below it, advice is not worth a line. Arbitrary."""
+"""The smallest gain for which advice is shown. Arbitrary."""
 
 
 class AccountGroup(StrEnum):
-    """The groups of the account, in the order in which they are shown."""
+    """The groups of the account, in display order."""
 
     CLIENT = "client"
     WAKING = "waking up"
@@ -25,7 +25,7 @@ class AccountGroup(StrEnum):
 
 @dataclass(frozen=True)
 class Time:
-    """Microseconds per transaction: a mean over cycles and its 95 % interval. Fewer than two have none."""
+    """Microseconds per transaction: a mean over cycles; with at least two, its 95 % confidence interval."""
 
     us: float
     low_us: float | None = None
@@ -34,9 +34,9 @@ class Time:
 
 @dataclass(frozen=True)
 class AccountLine:
-    """A part of a transaction's time: the mean, and the value of each cycle in µs.
+    """A part of a transaction's time: its mean, and its value in each cycle in µs.
 
-    ``kernel_us`` is how much of it passed in the kernel, where known.
+    ``kernel_us`` is the part spent in the kernel; None if unknown.
     """
 
     group: AccountGroup
@@ -49,7 +49,7 @@ class AccountLine:
 
 @dataclass(frozen=True)
 class KernelEntry:
-    """CPU time of the server's sessions in the kernel, by system call, page fault or interrupt."""
+    """CPU time of the server's sessions in the kernel, for one system call, or page faults, or interrupts."""
 
     name: str
     time: Time
@@ -57,7 +57,7 @@ class KernelEntry:
 
 @dataclass(frozen=True)
 class StatementTime:
-    """A statement, as pg_stat_statements counts it: per transaction, times in µs."""
+    """A statement's figures from pg_stat_statements, per transaction; times in µs."""
 
     sql: str
     calls: float
@@ -70,10 +70,10 @@ class StatementTime:
 
 @dataclass(frozen=True)
 class Remedy:
-    """A means of shortening lines.
+    """A remedy for lines of the account.
 
-    ``gain`` is the most that it could bring: 0.1 is a tenth more transactions. ``levers`` are pgdyno's, by
-    name; there may be none.
+    ``gain`` is the upper bound of the gain in throughput: 0.1 is 10%. ``levers`` are names of pgdyno's
+    levers, possibly none.
     """
 
     lines: tuple[str, ...]
@@ -84,7 +84,7 @@ class Remedy:
 
 @dataclass(frozen=True)
 class StackCount:
-    """How often a stack was sampled; ``frames`` are functions, outermost first."""
+    """The number of samples of a stack; ``frames`` are functions, outermost first."""
 
     frames: tuple[str, ...]
     samples: int
@@ -94,12 +94,12 @@ class StackCount:
 class TransactionProfile:
     """The account of one variant's transaction.
 
-    ``sessions`` are those in transactions, on average. ``sampling_slowdown`` is how much slower transactions
-    were while they were sampled. ``cpu_share`` is how busy the server's CPUs were; None: that is not seen.
-    ``background_us`` is CPU time of the server's other processes. ``remarks`` say what could not be found
-    out, and why, and what finding out has cost. ``counted`` is what hardware counters say,
-    ``simulated`` a simulated processor; ``data_misses`` are its misses by structure; ``layouts`` are the
-    program's code by place, by each that shows it.
+    ``sessions`` is the mean number of sessions in transactions. ``sampling_slowdown`` is the additional
+    latency during sampling. ``cpu_share`` is the utilisation of the server's CPUs; None if not visible.
+    ``background_us`` is the CPU time of the server's other processes. ``remarks`` state what is unknown, why,
+    and the cost of measuring. ``counted`` is from hardware counters, ``simulated`` from a simulated
+    processor; ``data_misses`` are the latter's misses by structure. ``layouts`` are the program's executed
+    code by address, one per source.
     """
 
     variant: str
@@ -124,12 +124,12 @@ class TransactionProfile:
 
     @property
     def unaccounted_us(self) -> float:
-        """The time that no line accounts for; negative where lines overlap."""
+        """The time outside all lines, in µs; negative if lines overlap."""
         return self.latency.us - sum(line.time.us for line in self.lines)
 
     @property
     def unaccounted_share(self) -> float:
-        """Its share of a transaction's time."""
+        """The unaccounted share of a transaction's time."""
         return self.unaccounted_us / self.latency.us
 
     def of_group(self, group: AccountGroup) -> Iterator[AccountLine]:

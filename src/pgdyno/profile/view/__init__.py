@@ -1,1 +1,1 @@
-"""The account of a transaction's time, as text and as a page. Pure."""
+"""A profile as text and as an HTML page. Pure."""

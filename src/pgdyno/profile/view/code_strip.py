@@ -1,4 +1,4 @@
-"""The code of programs by place, as a figure with a strip for each, and in words."""
+"""The executed code of programs by address: a figure with a strip per variant, a table, and notes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Labelled = tuple[str, TextLayout]
 
 
 def code_figures(profiles: Sequence[TransactionProfile]) -> Iterator[Figure]:
-    """Yield a figure of sampled code and one of simulated, all variants in each."""
+    """Yield a figure of sampled code and one of simulated code, each with all variants."""
     for labelled in by_origin(profiles):
         yield _figure(labelled)
 
 
 def by_origin(profiles: Sequence[TransactionProfile]) -> Iterator[tuple[Labelled, ...]]:
-    """Yield the variants' layouts that are known alike: they can be compared."""
+    """Yield the variants' sampled layouts, then the simulated ones: only these are comparable."""
     for is_simulated in (False, True):
         found = tuple(
             (one.variant, layout)
@@ -37,7 +37,7 @@ def by_origin(profiles: Sequence[TransactionProfile]) -> Iterator[tuple[Labelled
 
 def code_table(labelled: Sequence[Labelled]) -> Table:
     """Return the table of how many places hold most of all executions."""
-    titles = ("of what is executed", "bytes of code", "lines of 64 B", "pages of 4 kB", "pages of 2 MB")
+    titles = ("share of executions", "bytes of code", "lines of 64 B", "pages of 4 kB", "pages of 2 MB")
     columns = (Column("Variant"), *(Column(title, is_number=True) for title in titles))
     rows = tuple(
         (
@@ -55,7 +55,7 @@ def code_table(labelled: Sequence[Labelled]) -> Table:
 
 
 def code_notes(profiles: Sequence[TransactionProfile]) -> Iterator[str]:
-    """Yield sentences on code outside the programs, and on code that is not seen."""
+    """Yield notes on code outside the programs, and on missing code."""
     for variant, layout in (pair for labelled in by_origin(profiles) for pair in labelled):
         how = f"{variant}, code by place ({'simulated' if layout.is_simulated else 'sampled'})"
         if layout.elsewhere:

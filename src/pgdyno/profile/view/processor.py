@@ -1,4 +1,4 @@
-"""The processor's part in a transaction, as tables and sentences."""
+"""The processor's work for a transaction, as tables and notes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FULL = 0.995
 
 
 def processor_tables(profile: TransactionProfile) -> Iterator[Table]:
-    """Yield the tables of counted figures, then of simulated ones."""
+    """Yield the tables of counted figures, then those of simulated figures."""
     for one in (profile.counted, profile.simulated):
         if one is not None:
             if one.slots:
@@ -32,12 +32,12 @@ def processor_tables(profile: TransactionProfile) -> Iterator[Table]:
 
 
 def processor_notes(profile: TransactionProfile) -> Iterator[str]:
-    """Yield sources and limits."""
+    """Yield notes on sources and limits."""
     for one in (profile.counted, profile.simulated):
         if one is not None:
             yield f"The processor's work for a transaction: {one.source}"
             if one.repeats_within is not None:
-                yield f"simulated: instructions of two equal runs were {one.repeats_within:.3%} apart"
+                yield f"simulated: the instructions of two equal runs differed by {one.repeats_within:.3%}"
             yield from one.remarks
     if profile.data_misses is not None:
         yield from _data_misses_notes(profile.data_misses, profile.simulated)
@@ -45,7 +45,7 @@ def processor_notes(profile: TransactionProfile) -> Iterator[str]:
 
 def _slots_table(one: Microarchitecture) -> Table:
     columns = (
-        Column("Of the places for operations"),
+        Column("Pipeline slots"),
         Column("share", is_number=True),
         Column("95 % interval", is_number=True),
     )
@@ -57,7 +57,7 @@ def _slots_table(one: Microarchitecture) -> Table:
         )
         for part in one.slots
     )
-    return Table("What the processor's slots went to: top-down, counted", columns, rows)
+    return Table("Use of the processor's pipeline slots: top-down, counted", columns, rows)
 
 
 def _events_table(one: Microarchitecture) -> Table:
@@ -77,7 +77,6 @@ def _events_table(one: Microarchitecture) -> Table:
 
 
 def _data_misses_table(found: DataMisses) -> Table:
-    """Return the structures, those with most misses first, and their sum."""
     titles = ("L1d misses", "share", "L2 misses", "share")
     columns = (
         Column("Simulated"),
@@ -105,16 +104,16 @@ def _part(part: float, whole: float) -> str:
 
 
 def _data_misses_notes(found: DataMisses, callgrind: Microarchitecture | None) -> Iterator[str]:
-    """Yield the source, callgrind's own counts, and limits."""
+    """Yield the source, callgrind's counts for comparison, and limits."""
     yield f"Data misses by structure: {found.source}; {found.transactions:,} transactions"
     events = callgrind.events if callgrind is not None else ()
     counted = {one.name: one.per_transaction.value for one in events}
     if INSTRUCTIONS in counted and L1D_MISSES in counted:
         yield (
             f"simulated: the trace has {_amount(found.instructions)} instructions and {_amount(found.l1d)} "
-            "L1d misses per transaction; callgrind, whose run is longer, "
-            f"{_amount(counted[INSTRUCTIONS])} and {_amount(counted[L1D_MISSES])}: prepared statements that "
-            "run rarely are still planned each time in the trace"
+            "L1d misses per transaction; callgrind's longer run has "
+            f"{_amount(counted[INSTRUCTIONS])} and {_amount(counted[L1D_MISSES])}: in the trace, rarely "
+            "executed prepared statements are still planned each time"
         )
     yield from found.remarks
 

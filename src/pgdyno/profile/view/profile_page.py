@@ -1,4 +1,4 @@
-"""The account of a transaction's time as one HTML file. Pure."""
+"""A profile as one HTML file. Pure."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from pgdyno.report.elements.html import render
 from pgdyno.report.elements.tables import Column, Figure, Table
 
 _PAGE = "profile.html.j2"
-_LEAST_FLAME = 0.003  # of all samples: narrower ones would not be seen
+_LEAST_FLAME = 0.003  # of all samples: narrower bars would be invisible
 _MOST_FUNCTIONS = 30
 _HEATS = [(f"more than {least:.2%}" if least else "less", style_of(least * 1.01 or 1e-9)) for least in STEPS]
 _STYLES = {one: f"shade-{place}" for place, one in enumerate(AccountGroup)}
 _SEPARATORS = str.maketrans({";": ":", " ": "_"})
-"""Of folded stacks, which names of functions must not have."""
+"""Separators of folded stacks, replaced in function names."""
 
 
 @dataclass(frozen=True)
 class Flame:
-    """A function in all stacks that begin alike. Units: samples; ``depth`` counts from the outermost, 0."""
+    """A function in all stacks with the same callers. Unit: samples; ``depth`` 0 is the outermost."""
 
     function: str
     start: int
@@ -49,7 +49,7 @@ class Flame:
 
 @dataclass(frozen=True)
 class ProfileSection:
-    """A variant's part of the page."""
+    """A variant's section of the page."""
 
     variant: str
     figure: Figure
@@ -59,7 +59,7 @@ class ProfileSection:
 
 
 def render_profiles(profiles: Sequence[TransactionProfile]) -> str:
-    """Return the whole page: of one profile, or of two compared."""
+    """Return the whole page, for one profile or for two compared ones."""
     return render(
         _PAGE,
         workload=profiles[0].workload,
@@ -97,23 +97,24 @@ def _section(profile: TransactionProfile, place: int) -> ProfileSection:
 
 
 def _flame_figure(profile: TransactionProfile, place: int) -> Figure:
-    """Return the flame graph; the table behind it has the functions in most samples."""
+    """Return the flame graph; its table lists the functions with most samples."""
     whole = sum(one.samples for one in profile.stacks)
     found = flames(profile.stacks, max(1, round(whole * _LEAST_FLAME)))
     bars = [FlameBar(one.function, one.start / whole, one.samples / whole, one.depth) for one in found]
     title = f"CPU time of sessions by functions, callers above: {whole:,} samples"
-    caption = Caption(f"flames-{place}", title, "the table behind this chart has its largest functions")
+    caption = Caption(f"flames-{place}", title, "the table behind this chart lists the largest functions")
     wide, narrow = (flame_graph(caption, bars, width=width) for width in (WIDE, NARROW))
     return Figure(title, wide, narrow, _functions(profile, whole))
 
 
 def _functions(profile: TransactionProfile, whole: int) -> Table:
-    """Return the functions by the samples that they are innermost in, most first."""
+    """Return the innermost functions by number of samples, most first."""
     innermost: Counter[str] = Counter()
     for one in profile.stacks:
         innermost[one.frames[-1] if one.frames else "?"] += one.samples
     rows = tuple((name, f"{samples / whole:.1%}") for name, samples in innermost.most_common(_MOST_FUNCTIONS))
-    return Table("Innermost functions", (Column("Function"), Column("of the samples", is_number=True)), rows)
+    columns = (Column("Function"), Column("share of samples", is_number=True))
+    return Table("Innermost functions", columns, rows)
 
 
 def _bars(profile: TransactionProfile) -> Iterator[CascadeBar]:
@@ -132,14 +133,14 @@ def _shown(us: float, profile: TransactionProfile) -> str:
 
 
 def folded(stacks: Sequence[StackCount]) -> Iterator[str]:
-    """Yield a line per stack, as flamegraph.pl and speedscope read them: ``a;b;c 12``."""
+    """Yield a line per stack, in the format of flamegraph.pl and speedscope: ``a;b;c 12``."""
     for one in stacks:
         names = ";".join(printable(frame or "?").translate(_SEPARATORS) for frame in one.frames)
         yield f"{names or '?'} {one.samples}"
 
 
 def flames(stacks: Sequence[StackCount], least: int) -> tuple[Flame, ...]:
-    """Return the functions of stacks that are in order, without those of fewer than ``least`` samples."""
+    """Return the functions of sorted stacks, without those with fewer than ``least`` samples."""
     return tuple(_flames(stacks, least, 0, 0))
 
 

@@ -1,4 +1,4 @@
-"""The account of a transaction's time, for terminals."""
+"""A profile as text, for terminals."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from pgdyno.profile.records.profile_record import (
 )
 from pgdyno.report.elements.tables import NOTHING, Column, Table
 
-_MOST_ROWS = 12  # of statements, and of ways into the kernel
+_MOST_ROWS = 12  # of statements, and of kernel entries
 _MOST_CHARACTERS = 70
 _NAMED = 4  # lines in a piece of advice
-_LEAST_SHARE = 0.005  # of a transaction's time; shorter lines are added up
+_LEAST_SHARE = 0.005  # of a transaction's time; shorter lines are combined
 
 
 def headline(profile: TransactionProfile) -> str:
     """Return the sentence above the account."""
     left = profile.unaccounted_share
-    lacking = "is counted twice" if round(left, 2) < 0 else "is not accounted for"
+    remainder = "is counted twice" if round(left, 2) < 0 else "is not accounted for"
     busy = "" if profile.cpu_share is None else f"the server's CPUs are {profile.cpu_share:.0%} busy; "
     return (
         f"{profile.variant}, {profile.workload}, {profile.sessions:.3g} sessions: "
         f"{profile.transactions_per_s:,.0f} transactions per second, {_duration(profile.latency.us)} each; "
-        f"{busy}{abs(left):.0%} {lacking}"
+        f"{busy}{abs(left):.0%} {remainder}"
     )
 
 
 def account_table(profile: TransactionProfile) -> Table:
-    """Return the account: lines by group, the rest, and the whole."""
+    """Return the account: lines by group, the unaccounted time, and the total."""
     numbers = ("µs", "95 % interval", "share", "in the kernel")
     columns = (Column("Part"), *(Column(title, is_number=True) for title in numbers))
     lines = [line for group in AccountGroup for line in shown_lines(profile, group)]
@@ -52,7 +52,7 @@ def account_table(profile: TransactionProfile) -> Table:
 
 
 def shown_lines(profile: TransactionProfile, group: AccountGroup) -> Iterator[AccountLine]:
-    """Yield a group's lines, and the short ones as one."""
+    """Yield a group's lines; short ones are combined in one line."""
     short = []
     for line in profile.of_group(group):
         if line.time.us >= _LEAST_SHARE * profile.latency.us:
@@ -72,7 +72,7 @@ def _row(profile: TransactionProfile, line: AccountLine) -> tuple[str, ...]:
 
 
 def comparison_table(one: TransactionProfile, other: TransactionProfile) -> Table:
-    """Return the accounts of two variants beside each other, with the difference of each line."""
+    """Return the accounts of two variants side by side, with the difference of each line."""
     columns = (
         Column("Part"),
         Column(f"{one.variant}, µs", is_number=True),
@@ -83,7 +83,7 @@ def comparison_table(one: TransactionProfile, other: TransactionProfile) -> Tabl
     least_us = _LEAST_SHARE * max(one.latency.us, other.latency.us)
     rows = []
     for group in AccountGroup:
-        before, after = ({line.name: line for line in its.of_group(group)} for its in (one, other))
+        before, after = ({line.name: line for line in each.of_group(group)} for each in (one, other))
         for name in dict.fromkeys((*before, *after)):
             pair = before.get(name), after.get(name)
             if max(line.time.us for line in pair if line) >= least_us:
@@ -106,9 +106,9 @@ def _compared(name: str, one: AccountLine | None, other: AccountLine | None) -> 
 
 
 def kernel_table(profile: TransactionProfile) -> Table:
-    """Return the sessions' CPU time in the kernel."""
+    """Return the sessions' CPU time in the kernel by way of entry."""
     columns = (
-        Column("Way into the kernel"),
+        Column("Kernel entry"),
         Column("µs", is_number=True),
         Column("95 % interval", is_number=True),
     )
@@ -117,7 +117,7 @@ def kernel_table(profile: TransactionProfile) -> Table:
 
 
 def statement_table(profile: TransactionProfile) -> Table:
-    """Return the statements; those of tables that differ by a number in their name as one."""
+    """Return the statements; those of tables with only different numbers in their names are combined."""
     titles = ("calls", "planning µs", "executing µs", "rows", "blocks", "WAL records")
     columns = (Column("Statement"), *(Column(title, is_number=True) for title in titles))
     rows = tuple(map(_statement_row, profile.statements[:_MOST_ROWS]))
@@ -132,31 +132,31 @@ def _statement_row(one: StatementTime) -> tuple[str, ...]:
 
 
 def advice_lines(profile: TransactionProfile) -> Iterator[str]:
-    """Yield a sentence per piece of advice."""
+    """Yield a sentence per remedy."""
     for one in profile.advice:
         levers = f" ({', '.join(one.levers)})" if one.levers else ""
         named = ", ".join(one.lines[:_NAMED]) + (", …" if len(one.lines) > _NAMED else "")
-        yield f"At most {one.gain:+.0%}: {one.text}{levers}. It is about: {named}"
+        yield f"At most {one.gain:+.0%}: {one.text}{levers}. Lines concerned: {named}"
 
 
 def notes(profile: TransactionProfile) -> Iterator[str]:
-    """Yield the sources of lines, the cost of measuring itself, and gaps."""
+    """Yield the sources of lines, the overhead of measuring, and gaps."""
     sources: dict[str, dict[str, None]] = {}
     for line in profile.lines:
         sources.setdefault(line.source, {})[line.group] = None
     yield "Sources: " + "; ".join(f"{', '.join(groups)}: {source}" for source, groups in sources.items())
     if profile.stacks and (slower := profile.sampling_slowdown) is not None:
         yield (
-            f"While stacks were sampled, a transaction took {slower.us:+,.0f} µs ({interval(slower)}) "
-            "longer; CPU time and time in a queue are of windows without samples"
+            f"Stack sampling changed the latency by {slower.us:+,.0f} µs ({interval(slower)}); CPU time and "
+            "run queue time are from windows without sampling"
         )
     if profile.background_us:
-        yield f"The server's other processes took {profile.background_us:,.1f} µs of CPU time a transaction"
+        yield f"The server's other processes used {profile.background_us:,.1f} µs of CPU time per transaction"
     yield from profile.remarks
 
 
 def interval(time: Time) -> str:
-    """Return an interval, or nothing if there is none."""
+    """Return the confidence interval as text, or a placeholder if there is none."""
     if time.low_us is None or time.high_us is None:
         return NOTHING
     return f"{time.low_us:z,.1f} … {time.high_us:z,.1f}"

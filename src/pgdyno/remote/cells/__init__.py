@@ -1,1 +1,1 @@
-"""A cell: its hosts checked, a command carried to the server's host."""
+"""A cell: check its hosts, and forward commands to the server's host."""

@@ -1,4 +1,4 @@
-"""A load host that was lost: it is asked again and again until it can issue load."""
+"""Wait for a lost load host: retry until it can issue load again."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pgdyno.base.ports import Progress
 from pgdyno.remote.cells.reach import ReachedLoadHost
 
 AWAITED_S = 600.0  # arbitrary: a server's firmware and system take minutes to start
-_EVERY_S = 5.0  # arbitrary: ssh itself waits for an answer for 10 s
-_TELL_EVERY_S = 15.0  # seldom enough for a log
+_EVERY_S = 5.0  # arbitrary: ssh's own connection timeout is 10 s
+_REPORT_EVERY_S = 15.0  # infrequent enough for a log
 
 
 def await_host(
@@ -21,11 +21,11 @@ def await_host(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> ReachedLoadHost:
-    """Return the host once it is reached; say why it is not, and how long it is still waited for.
+    """Return the host once it is reached; meanwhile report the error and the time waited.
 
-    Raises: RemoteHostError, the last one, when time is over.
+    Raises: RemoteHostError, the last one, after ``AWAITED_S``.
     """
-    began_s, told_s = clock(), -_TELL_EVERY_S
+    began_s, reported_s = clock(), -_REPORT_EVERY_S
     while True:
         try:
             return reach()
@@ -33,8 +33,8 @@ def await_host(
             waited_s = clock() - began_s
             if waited_s >= AWAITED_S:
                 raise
-            if waited_s - told_s >= _TELL_EVERY_S:
+            if waited_s - reported_s >= _REPORT_EVERY_S:
                 progress.step(f"waiting for {name}: {error.message}")
                 progress.advance(waited_s, AWAITED_S)
-                told_s = waited_s
+                reported_s = waited_s
         sleep(_EVERY_S)

@@ -1,4 +1,4 @@
-"""``pgdyno cell check``: whether the hosts of a cell can be used, and the next steps where they cannot."""
+"""``pgdyno cell check``: check whether the hosts of a cell are usable, with next steps if not."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from pgdyno.model.cells.check import (
 from pgdyno.remote.answers import FactsAnswer, Failed, WakeUpAnswer
 from pgdyno.remote.cells.findings import judged
 from pgdyno.remote.cells.own_address import is_this_machine
-from pgdyno.remote.cells.reach import PROBE_S, asked_clock, probed
-from pgdyno.remote.cells.ssh_words import explained
+from pgdyno.remote.cells.reach import PROBE_S, measured_clock, probed
+from pgdyno.remote.cells.ssh_errors import explained
 from pgdyno.remote.runner import Runner, runner_here, sent_runner
 from pgdyno.remote.ssh import by_hand
 
@@ -42,26 +42,26 @@ _GRACE_S = 10.0
 
 
 def check_cell(cell: CellHosts, limit_s: float, progress: Progress) -> CellCheck:
-    """Ask all hosts at once, each for ``limit_s`` at most; then each load host connects to the server's.
+    """Query all hosts in parallel, for ``limit_s`` each at most; then probe the load hosts' connections.
 
-    The server's host is asked without ssh if it is this machine: nothing else reaches it by ssh either.
-    Nothing stays on a host: the runner ends with the connection, or by itself after its lifetime.
+    If the server's host is this machine, it is queried without ssh: nothing else uses ssh to it then either.
+    Nothing remains on a host: the runner exits with the connection, or by itself after its lifetime.
     """
     lifetime_s = limit_s + PROBE_S * len(cell.loads) + _GRACE_S
     is_here = is_this_machine(cell.server)
-    progress.step(f"asking {len(cell.all)} hosts, for {numbers.duration(limit_s)} at most")
+    progress.step(f"querying {len(cell.all)} hosts, for {numbers.duration(limit_s)} at most")
     with ExitStack() as stack:
         server_runner = runner_here(lifetime_s) if is_here else _sent(cell.server, cell, lifetime_s)
         starts = [server_runner, *(_sent(host, cell, lifetime_s) for host in cell.loads)]
         runners = [stack.enter_context(start) for start in starts]
         pool = stack.enter_context(ThreadPoolExecutor(len(runners)))
-        stack.callback(_stop, runners)  # first of all when we are interrupted: no thread waits any longer
+        stack.callback(_stop, runners)  # runs first on an interruption, to end the waiting threads
         for runner in runners:
             runner.limit(limit_s)
-        asked = [
+        queries = [
             pool.submit(_answer, host, runner, cell) for host, runner in zip(cell.all, runners, strict=True)
         ]
-        answers = _gathered(cell.all, asked, progress)
+        answers = _gathered(cell.all, queries, progress)
         server, *loads = [CheckedHost(host, answer) for host, answer in zip(cell.all, answers, strict=True)]
         network = _Network(cell, server, runners[0], progress)
         loads = [network.checked(load, runner) for load, runner in zip(loads, runners[1:], strict=True)]
@@ -82,22 +82,22 @@ def _stop(runners: Sequence[Runner]) -> None:
 
 
 def _gathered(
-    hosts: Sequence[CellHost], asked: Sequence[Future[ReachedHost | Trouble]], progress: Progress
+    hosts: Sequence[CellHost], queries: Sequence[Future[ReachedHost | Trouble]], progress: Progress
 ) -> list[ReachedHost | Trouble]:
-    """Wait for all answers, and say of each when it is there."""
-    names = dict(zip(asked, (host.name for host in hosts), strict=True))
-    for done in as_completed(asked):
+    """Wait for all answers, and report the progress of each."""
+    names = dict(zip(queries, (host.name for host in hosts), strict=True))
+    for done in as_completed(queries):
         is_reached = isinstance(done.result(), ReachedHost)
-        progress.step(f"{names[done]} has answered" if is_reached else f"{names[done]} cannot be used")
-    return [one.result() for one in asked]
+        progress.step(f"{names[done]} responded" if is_reached else f"{names[done]} cannot be used")
+    return [one.result() for one in queries]
 
 
 def _answer(host: CellHost, runner: Runner, cell: CellHosts) -> ReachedHost | Trouble:
     try:
         runner.begin()
-        clock = asked_clock(runner)
+        clock = measured_clock(runner)
         facts = _facts(runner.facts(host))
-        if host is cell.server and is_this_machine(host):  # whatever ssh this command came by
+        if host is cell.server and is_this_machine(host):  # SSH_CONNECTION is then that of the user's login
             facts = replace(facts, address=None)
         trial = TrialWrite(**runner.trial_write(_TRIAL_BYTES).model_dump())
         return ReachedHost(
@@ -113,9 +113,9 @@ def _trouble(host: CellHost, runner: Runner, error: RemoteHostError, cell: CellH
 
 
 def _facts(answer: FactsAnswer) -> CellHostFacts:
-    said = answer.model_dump()
+    fields = answer.model_dump()
     synchronised: bool | Unknown = (
-        Unknown("the kernel does not tell") if answer.is_synchronised is None else answer.is_synchronised
+        Unknown("the kernel does not report it") if answer.is_synchronised is None else answer.is_synchronised
     )
     programs = tuple(FoundPrograms(one.directory, one.version, one.trouble) for one in answer.postgresql)
     pgdyno = None if answer.pgdyno is None else FoundPgdyno(**answer.pgdyno.model_dump())
@@ -125,7 +125,7 @@ def _facts(answer: FactsAnswer) -> CellHostFacts:
         "postgresql": programs,
         "pgdyno": pgdyno,
     }
-    return CellHostFacts(**{**said, **replaced})
+    return CellHostFacts(**{**fields, **replaced})
 
 
 def _wake_up(answer: WakeUpAnswer | Failed) -> WakeUp:
@@ -136,11 +136,11 @@ def _wake_up(answer: WakeUpAnswer | Failed) -> WakeUp:
 
 
 class _Network:
-    """Connections of load hosts to the server's host, one after another: two at once would share it."""
+    """Connections of load hosts to the server's host, one at a time: two would share the bandwidth."""
 
     def __init__(self, cell: CellHosts, server: CheckedHost, runner: Runner, progress: Progress) -> None:
         self.server = server
-        """It has a trouble as its answer from when it is lost."""
+        """The server's host; its answer becomes a Trouble if the host is lost."""
         self._cell, self._runner, self._progress = cell, runner, progress
 
     def checked(self, load: CheckedHost, runner: Runner) -> CheckedHost:
@@ -152,7 +152,7 @@ class _Network:
             self._progress.step(f"network between {name} and {server.name}")
             try:
                 return CheckedHost(load.host, load.answer, self._probe(runner, self.server.answer.facts))
-            except RemoteHostError as error:  # answers to earlier questions may still come: ask no more
+            except RemoteHostError as error:  # late answers to this question may follow: ask no more
                 self.server = CheckedHost(server, _trouble(server, self._runner, error, self._cell))
         return CheckedHost(load.host, load.answer, Unknown(f"{server.name} cannot be used"))
 
@@ -164,11 +164,11 @@ class _Network:
         return probed(self._runner, load, address, self._cell.probe_port, self.server.host.name)
 
     def _address(self, server: CellHostFacts) -> str | Unknown:
-        """Return where load hosts reach the server."""
+        """Return the server's address for load hosts; Unknown if its host reports no valid one."""
         named = self.server.host.address
         if named is not None:
             return named
         try:
             return str(ipaddress.ip_address(server.address or ""))
         except ValueError:
-            return Unknown(f'{self.server.host.name} gives its address as "{server.address}"')
+            return Unknown(f'{self.server.host.name} reports "{server.address}" as its address')

@@ -1,4 +1,4 @@
-"""Offset of another host's clock, by exchanges of time stamps. Pure.
+"""Compute the offset of another host's clock from exchanges of time stamps. Pure.
 
 Source: F. Cristian, Probabilistic clock synchronization, Distributed Computing 3 (1989).
 """
@@ -13,9 +13,9 @@ from pgdyno.model.cells.check import ClockOffset
 
 @dataclass(frozen=True)
 class ClockExchange:
-    """Our clock when a question left and when its answer came, and the other host's clock in between.
+    """The local clock when a question was sent, the other host's clock, and the time until the answer.
 
-    ``round_trip_ns`` is by a clock that nobody sets.
+    ``round_trip_ns`` is measured with the monotonic clock.
     """
 
     sent_ns: int
@@ -24,15 +24,15 @@ class ClockExchange:
 
 
 def clock_offset(exchanges: Sequence[ClockExchange]) -> ClockOffset:
-    """Return the offset by the exchange with the shortest round trip.
+    """Return the offset from the exchange with the shortest round trip.
 
-    The other host read its clock at some time between our two readings: the middle is wrong by at most half
-    the round trip. Shapes: at least one exchange.
+    The other host read its clock at an unknown time within the round trip: assuming the middle has an error
+    of at most half the round trip. Shapes: at least one exchange.
     """
     best = min(exchanges, key=lambda one: one.round_trip_ns)
     twice_ns = (
         2 * (best.theirs_ns - best.sent_ns) - best.round_trip_ns
-    )  # whole: a float has no room for years
+    )  # an integer: a float cannot hold ns since 1970 exactly
     return ClockOffset(
         offset_s=twice_ns / 2e9,
         error_s=best.round_trip_ns / 2 / 1e9,
@@ -42,5 +42,5 @@ def clock_offset(exchanges: Sequence[ClockExchange]) -> ClockOffset:
 
 
 def difference(one: ClockOffset, other: ClockOffset) -> tuple[float, float]:
-    """Return how far the first host's clock is ahead of the second's, and the error of that, in s."""
+    """Return how far the first host's clock is ahead of the second's, and the error bound, in s."""
     return one.offset_s - other.offset_s, one.error_s + other.error_s

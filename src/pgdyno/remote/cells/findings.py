@@ -1,4 +1,4 @@
-"""From the answers of a cell's hosts to findings, each with the next step. Pure."""
+"""Derive findings, each with the next step, from the answers of a cell's hosts. Pure."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from pgdyno.model.cells.check import (
 from pgdyno.remote.cells.clock import difference
 
 MOST_OFFSET_S = 0.05
-"""Between two clocks: the shortest turn that an arm has. Load that starts later would miss whole turns."""
+"""Between two clocks: an arm's shortest turn. Load that starts later would miss whole turns."""
 
 _CHRONY = "on {}: sudo systemctl enable --now chrony (Red Hat: chronyd), then wait for: chronyc waitsync"
 
 
 def judged(hosts: Sequence[CheckedHost], own_machine: str, carried_by: str | None) -> CellCheck:
-    """Return the check of a cell. ``own_machine``: the kind of this one, as x86_64.
+    """Return the check of a cell. ``own_machine`` is this machine's type, such as x86_64.
 
-    ``carried_by`` is the version of the pgdyno that would carry commands to the server's host; None: that is
-    this machine. Shapes: the server's host first.
+    ``carried_by`` is the version of pgdyno that forwards commands to the server's host; None if that is this
+    machine. Shapes: the server's host first.
     """
     found = [finding for host in hosts for finding in _of_host(host, own_machine)]
-    if hosts and isinstance(hosts[0].answer, ReachedHost):  # else the network is not a load host's trouble
+    if hosts and isinstance(hosts[0].answer, ReachedHost):  # otherwise load hosts are not the cause
         found += [finding for load in hosts[1:] for finding in _of_network(load)]
     found += _of_pairs(hosts)
     if hosts and carried_by is not None and isinstance(server := hosts[0].answer, ReachedHost):
@@ -43,7 +43,7 @@ def judged(hosts: Sequence[CheckedHost], own_machine: str, carried_by: str | Non
 
 
 def _merged(found: Sequence[HostFinding]) -> list[HostFinding]:
-    """Merge findings that differ in their hosts alone."""
+    """Merge findings that differ only in their hosts."""
     hosts: dict[HostFinding, tuple[str, ...]] = {}
     for one in found:
         same = replace(one, hosts=())
@@ -74,22 +74,22 @@ def _of_clock(name: str, answer: ReachedHost, *, is_server: bool) -> Iterator[Ho
             _CHRONY.format("both"),
         )
     if answer.facts.is_synchronised is False:
-        yield _warning(name, "no service keeps its clock, so that it drifts", _CHRONY.format("the host"))
+        yield _warning(name, "its clock drifts: no service synchronises it", _CHRONY.format("the host"))
 
 
 def _of_disk(name: str, trial: TrialWrite) -> Iterator[HostFinding]:
     if trial.trouble:
         yield _obstacle(
             name,
-            f"a program cannot be put into {trial.directory}: {trial.trouble[:1].lower()}{trial.trouble[1:]} "
+            f"could not write a program to {trial.directory}: {trial.trouble[:1].lower()}{trial.trouble[1:]} "
             f"({numbers.size(trial.free_bytes)} free)",
-            f"on {name}: df -h {trial.directory}, and make room there",
+            f"on {name}: df -h {trial.directory}, and free space there",
         )
     elif not trial.may_run_programs:
         yield _obstacle(
             name,
-            f"{trial.directory} is mounted noexec: no program can be run there",
-            f"on {name}: sudo mount -o remount,exec {trial.directory}, or set TMPDIR for ssh's logins",
+            f"{trial.directory} is mounted noexec: programs cannot run there",
+            f"on {name}: sudo mount -o remount,exec {trial.directory}, or set TMPDIR for ssh logins",
         )
 
 
@@ -100,47 +100,48 @@ def _of_cpus(checked: CheckedHost, facts: CellHostFacts) -> Iterator[HostFinding
         name = checked.host.name
         yield _obstacle(
             name,
-            f"hosts.toml gives it CPUs that may not be used there: {shown}",
-            f"correct cpus of [hosts.{name}]; on {name}, taskset -p $$ and nproc show those there are",
+            f"hosts.toml names CPUs that are not available there: {shown}",
+            f"correct cpus of [hosts.{name}]; on {name}, taskset -p $$ and nproc show the available ones",
         )
 
 
 def _of_server(checked: CheckedHost, facts: CellHostFacts) -> Iterator[HostFinding]:
     name, named = checked.host.name, checked.host.postgresql
     if all(one.trouble for one in facts.postgresql):
-        none = f"there is no PostgreSQL in {named}" if named else "no PostgreSQL was found there"
+        none = f"no PostgreSQL in {named}" if named else "no PostgreSQL found there"
         broken = "; ".join(f"{one.directory}/postgres {one.trouble}" for one in facts.postgresql)
         yield _obstacle(
             name,
             broken or none,
-            f"install it, or name the directory with postgres: postgresql = … in [hosts.{name}]",
+            f"install it, or name the directory of postgres: postgresql = … in [hosts.{name}]",
         )
     if facts.sudo:
         yield _warning(
             name,
-            f"{facts.user} has no root's rights there without a password: {facts.sudo}",
-            "without them the kernel's settings cannot be changed; "
-            f"to allow it: {facts.user} ALL=(ALL) NOPASSWD: ALL in a file of /etc/sudoers.d (visudo -f)",
+            f"{facts.user} has no root privileges there without a password: {facts.sudo}",
+            "without them, kernel settings cannot be changed; "
+            f"to grant them: {facts.user} ALL=(ALL) NOPASSWD: ALL in a file of /etc/sudoers.d (visudo -f)",
         )
 
 
 def _of_pgdyno(host: CellHost, found: FoundPgdyno | None, ours: str) -> Iterator[HostFinding]:
-    """Yield whether commands from this machine can be carried to the server's host."""
+    """Yield a warning if commands cannot be forwarded from this machine to the server's host."""
     key = f'pgdyno = "/…/pgdyno" in [hosts.{host.name}]'
     install = f"install pgdyno {ours} there, or "
     if found is None:
-        said = "a login finds no pgdyno there, so that no command with --cell is carried to it"
-        yield _warning(host.name, said, f"{install}say where it is: {key}")
+        missing = "commands with --cell cannot run there: pgdyno is not on the login's PATH"
+        yield _warning(host.name, missing, f"{install}give its path: {key}")
     elif found.trouble:
         yield _warning(
-            host.name, f"its pgdyno, {found.program}, {found.trouble}", f"{install}name another one: {key}"
+            host.name,
+            f"its pgdyno, {found.program}, {found.trouble}",
+            f"{install}name another installation: {key}",
         )
     elif found.version != ours:
         yield _warning(
             host.name,
-            f"its pgdyno is {found.version}, and this is {ours}, so that no command "
-            "with --cell is carried to it",
-            f"{install}name another one: {key}",
+            f"commands with --cell cannot run there: its pgdyno is {found.version}, but this is {ours}",
+            f"{install}name another installation: {key}",
         )
 
 
@@ -149,8 +150,8 @@ def _of_load(checked: CheckedHost, facts: CellHostFacts, own_machine: str) -> It
     if facts.machine != own_machine:
         yield _obstacle(
             name,
-            f"it is a {facts.machine}, and pgdyno's driver here is for {own_machine}",
-            f"use a {own_machine} host for load, or run pgdyno on a {facts.machine}",
+            f"its machine type is {facts.machine}, but pgdyno's driver here is for {own_machine}",
+            f"use a {own_machine} host for load, or run pgdyno on a {facts.machine} host",
         )
 
 
@@ -160,12 +161,12 @@ def _of_network(checked: CheckedHost) -> Iterator[HostFinding]:
             checked.host.name,
             f"the network to the server was not measured: {checked.network.reason}",
             "open a port of the server's host to it (probe_port = 5433 in hosts.toml names one); "
-            "or give address = in the server's table the address that load hosts reach it by",
+            "or set address = in the server's table to the server's address for load hosts",
         )
 
 
 def _of_pairs(hosts: Sequence[CheckedHost]) -> Iterator[HostFinding]:
-    """Yield findings about a load host and the server, or two load hosts."""
+    """Yield findings about pairs of a load host and the server, or of two load hosts."""
     reached = [(one.host.name, one.answer) for one in hosts if isinstance(one.answer, ReachedHost)]
     seen: dict[str, str] = {}
     for name, answer in reached:
@@ -173,8 +174,8 @@ def _of_pairs(hosts: Sequence[CheckedHost]) -> Iterator[HostFinding]:
         if machine in seen:
             yield _warning(
                 name,
-                f"it is the same machine as {seen[machine]}: they take CPUs and memory from each other",
-                "use another machine, or keep them apart with cpus = in hosts.toml",
+                f"it is the same machine as {seen[machine]}: they compete for CPUs and memory",
+                "use another machine, or separate them with cpus = in hosts.toml",
             )
         elif machine:
             seen[machine] = name
@@ -190,16 +191,16 @@ def _of_offsets(
         if abs(offset_s) - error_s > MOST_OFFSET_S:
             yield _obstacle(
                 name,
-                f"its clock is {_ahead(offset_s, error_s)} {server_name}'s; they may differ by "
+                f"its clock is {_ahead(offset_s, error_s)} {server_name}'s; the limit is "
                 f"{numbers.short_duration(MOST_OFFSET_S)}",
                 _CHRONY.format(f"{name} and {server_name}"),
             )
         elif abs(offset_s) + error_s > MOST_OFFSET_S:
             yield _warning(
                 name,
-                f"its clock is {_ahead(offset_s, error_s)} {server_name}'s, so that they may differ by more "
-                f"than {numbers.short_duration(MOST_OFFSET_S)}: the way there is too long to tell",
-                f"run pgdyno nearer to both hosts; or on {name} and {server_name}: chronyc tracking",
+                f"its clock is {_ahead(offset_s, error_s)} {server_name}'s; the round trip is too long to "
+                f"tell whether the limit of {numbers.short_duration(MOST_OFFSET_S)} is kept",
+                f"run pgdyno closer to both hosts; or on {name} and {server_name}: chronyc tracking",
             )
 
 

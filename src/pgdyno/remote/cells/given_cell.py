@@ -1,4 +1,4 @@
-"""The cell that a file describes, if nobody else can change that file, or those that it names for ssh."""
+"""Read a cell from a file, provided that no other user can change it or the files it names for ssh."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pgdyno.store.hosts_file import cell_of, read_hosts_file
 
 _PURPOSE = "it decides which programs ssh runs here, as you"
 _ROLES = "put hosts into the groups [server] and [load], or give them pgdyno_role=server and pgdyno_role=load"
-_ELSEWHERE = "put the inventory into a directory where nobody else can add variables to it"
-_INVENTORIES = frozenset({"", ".ini", ".yaml", ".yml"})  # without an ending as /etc/ansible/hosts
+_ELSEWHERE = "move the inventory to a directory where no other user can add variables"
+_INVENTORIES = frozenset({"", ".ini", ".yaml", ".yml"})  # "" for names such as /etc/ansible/hosts
 
 
 def given_cell(file: Path) -> CellHosts:
     """Return the cell in a file.
 
-    Raises: RefusedError if others could change it; HostsFileError listing everything that is wrong with it.
+    Raises: RefusedError if other users could change it; HostsFileError listing all errors in it.
     """
-    if os.path.lexists(file):  # a pipe of somebody else's is not waited for
+    if os.path.lexists(file):  # checked before opening: another user's pipe would block
         require_trusted(file, _PURPOSE)
-        for one in _read_by_ansible(file):  # each before it is entered
+        for one in _read_by_ansible(file):  # each directory is checked before it is listed
             require_trusted(one, _PURPOSE, _ELSEWHERE if one == file.absolute().parent else None)
     cell = read_cell(file)
     named = dict.fromkeys([cell.ssh_config, *(host.key for host in cell.all)])
@@ -36,9 +36,9 @@ def given_cell(file: Path) -> CellHosts:
 
 
 def read_cell(file: Path) -> CellHosts:
-    """Return the cell in hosts.toml or an inventory of Ansible.
+    """Return the cell in hosts.toml or an Ansible inventory.
 
-    Raises: HostsFileError listing everything that is wrong with it.
+    Raises: HostsFileError listing all errors in it.
     """
     if file.suffix not in _INVENTORIES:
         return read_hosts_file(file)
@@ -50,7 +50,7 @@ def read_cell(file: Path) -> CellHosts:
 
 
 def _read_by_ansible(file: Path) -> Iterator[Path]:
-    """Return the directory of an inventory, where more could be put, and the variables beside it.
+    """Yield an inventory's directory, where files could be added, and the variables' files there.
 
     Ansible does not read hidden files. Raises: HostsFileError for a directory that cannot be read.
     """
@@ -65,7 +65,7 @@ def _read_by_ansible(file: Path) -> Iterator[Path]:
         if not os.path.lexists(place):
             continue
         yield place
-        if place.is_dir() and (real := place.resolve()) not in seen:  # links may lead in circles
+        if place.is_dir() and (real := place.resolve()) not in seen:  # links may form cycles
             seen.add(real)
             try:
                 left += (one for one in place.iterdir() if not one.name.startswith("."))

@@ -1,4 +1,4 @@
-"""The programs that issue load on load hosts: our driver, which is sent there, or a host's own sysbench."""
+"""The programs that issue load on load hosts: pgdyno-driver, sent there, or a host's own sysbench."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pgdyno.remote.load_driver import driver_version
 from pgdyno.remote.load_sysbench import sysbench_version
 
 AskVersion: TypeAlias = Callable[[CellHost, Path | None, float, str], str]
-"""Lets a host run it, as remote/ does, and returns its name and version. Raises: RemoteHostError."""
+"""(host, ssh_config, limit_s, owner) -> name and version, from a run on the host. Raises: RemoteHostError."""
 
 
 @dataclass(frozen=True)
 class LoadProgram:
-    """A program that issues load. One that ``is_sent`` runs on machines like this one alone."""
+    """A program that issues load. If it ``is_sent``, it runs only on this machine's type of machines."""
 
     name: str
     ask_version: AskVersion
@@ -27,7 +27,7 @@ class LoadProgram:
 
 
 def sent_driver(program: Path) -> LoadProgram:
-    """Return our driver, by its path here."""
+    """Return pgdyno-driver, from its local path."""
     return LoadProgram("pgdyno-driver", partial(driver_version, program), is_sent=True)
 
 

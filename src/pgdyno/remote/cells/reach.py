@@ -1,4 +1,4 @@
-"""The load hosts of a cell, looked at before they issue load on servers of this machine."""
+"""Check the load hosts of a cell before they issue load on this machine's servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pgdyno.remote.answers import FactsAnswer, Failed
 from pgdyno.remote.cells.clock import ClockExchange, clock_offset
 from pgdyno.remote.cells.load_program import LoadProgram
 from pgdyno.remote.cells.own_address import own_address
-from pgdyno.remote.cells.ssh_words import explained
+from pgdyno.remote.cells.ssh_errors import explained
 from pgdyno.remote.load_driver import DOES_NOT_RUN, ISSUES_LOAD, new_owner
 from pgdyno.remote.load_sysbench import NOT_INSTALLED, SYSBENCH_DOES_NOT_RUN
 from pgdyno.remote.runner import Runner, runner_here, sent_runner
@@ -29,20 +29,21 @@ from pgdyno.remote.ssh import by_hand
 _FACTS_S, _VERSION_S = 30.0, 120.0
 _GRACE_S = 10.0
 _NOEXEC = os.strerror(errno.EACCES)
-_EXCHANGES = 30  # of time stamps; each takes a round trip, and the shortest counts
+_EXCHANGES = 30  # of time stamps; each takes a round trip, and the shortest one is used
 _LISTEN_LIMIT_S = 10.0
-_PROBE_LIMIT_S = 15.0  # of one load host's connection to the server's: 1.5 s when nothing is wrong
-_LATER_S = 5.0  # how much longer the server's runner may take: it has its own end, after 10 s
+_PROBE_LIMIT_S = 15.0  # of one load host's connection to the server's host: normally 1.5 s
+_LATER_S = 5.0  # additional time for the server's runner, which has its own limit of 10 s
 PROBE_S = _LISTEN_LIMIT_S + _PROBE_LIMIT_S + _LATER_S
-"""What a probe takes at most."""
+"""Upper limit of a probe's duration."""
 
 
 @dataclass(frozen=True)
 class ReachedLoadHost:
-    """A load host that can issue load: its CPUs, its address as we see it, and the way to ours.
+    """A load host that can issue load: its CPUs, its address seen from here, and the server's address.
 
-    ``words_s`` is how long a word to it and back takes, through ssh. ``boot_id`` names its running kernel,
-    ``owner`` our loads there. ``own_program`` is the version of one of its own that issues load, if one does.
+    ``round_trip_s`` is that of the network; ``words_s`` is that of a message through ssh. ``boot_id``
+    identifies its running kernel, ``owner`` this experiment's loads there. ``own_program`` is the name and
+    version of the host's own load generator, if it is used.
     """
 
     host: CellHost
@@ -57,7 +58,7 @@ class ReachedLoadHost:
     own_program: str | None = None
 
     def note(self, threads: int) -> str:
-        """Return the note for readers of the results. The name is in quotes, so that bundles hide it."""
+        """Return the note for readers of the results. The name is quoted, since bundles hide quoted names."""
         round_trip = numbers.short_duration(self.round_trip_s)
         issued = (
             f"threads that issue it: {threads}"
@@ -73,34 +74,34 @@ class ReachedLoadHost:
 def reach_load_hosts(
     cell: CellHosts, program: LoadProgram, progress: Progress
 ) -> tuple[ReachedLoadHost, ...]:
-    """Ask every load host who it is, try the network between, and whether the load's program runs there.
+    """Identify each load host, probe its network, and check that the load's program runs there.
 
-    One after another: two at once would share the network. Raises: UsageError for a cell whose server is not
-    this machine; RemoteHostError naming a load host and a next step.
+    Hosts are checked one at a time: two would share the network. Raises: UsageError if the cell's server is
+    not this machine; RemoteHostError naming a load host and a next step.
     """
     address, found = own_address(cell.server), dict[str, ReachedLoadHost]()
     for host in cell.loads:
-        progress.step(f"asking {host.name}, and trying the network")
+        progress.step(f"querying {host.name}, and probing the network")
         reached = _reached(cell, host, address, program, new_owner())
         first = found.setdefault(reached.boot_id, reached)
         if first is not reached:
             raise RemoteHostError(
-                f"{host.name} is the same machine as {first.host.name}: they take CPUs from each other",
-                hint="keep one of them in the file",
+                f"{host.name} is the same machine as {first.host.name}: they compete for CPUs",
+                hint="keep only one of them in the file",
             )
     return tuple(found.values())
 
 
 def reach_again(cell: CellHosts, lost: ReachedLoadHost, program: LoadProgram) -> ReachedLoadHost:
-    """Ask a load host that was lost again, and take away the rest of its last load.
+    """Check a lost load host again, and remove the remains of its last load.
 
-    Raises: as ``reach_load_hosts``.
+    Raises: like ``reach_load_hosts``.
     """
     found = _reached(cell, lost.host, lost.server_address, program, lost.owner)
     if found.address != lost.address:
         raise RemoteHostError(
-            f"{lost.host.name} has another address than before: {found.address} instead of {lost.address}",
-            hint="servers let in the addresses that load hosts had at the beginning: give it that one again",
+            f"the address of {lost.host.name} has changed: {found.address} instead of {lost.address}",
+            hint="servers accept only load hosts' original addresses: assign the original address again",
         )
     return found
 
@@ -118,7 +119,7 @@ def _reached(
         try:
             there.begin()
             there.take_away(owner)
-            words_s, facts = asked_clock(there).round_trip_s, there.facts(host)
+            words_s, facts = measured_clock(there).round_trip_s, there.facts(host)
             cpus = _usable(host, facts, here.facts(host), program)
             probe = _probe(here, there, address, cell, host)
         except RemoteHostError as error:
@@ -137,19 +138,19 @@ def _usable(host: CellHost, theirs: FactsAnswer, ours: FactsAnswer, program: Loa
     """Return the CPUs of a load host. Raises: RemoteHostError if it cannot issue load."""
     if theirs.boot_id == ours.boot_id:
         raise RemoteHostError(
-            f"{host.name} is this machine: its load would take the server's CPUs",
-            hint="use another machine, or leave --cell out",
+            f"{host.name} is this machine: its load would take CPU time from the server",
+            hint="use another machine, or leave out --cell",
         )
     if program.is_sent and theirs.machine != ours.machine:
         raise RemoteHostError(
-            f"{host.name} is {theirs.machine}, and this machine {ours.machine}: {program.name} does not run "
-            "there",
-            hint=f"use a load host that is {ours.machine}",
+            f"{program.name} does not run on {host.name}: its machine type is {theirs.machine}, not "
+            f"{ours.machine}",
+            hint=f"use a load host of type {ours.machine}",
         )
     missing = sorted(set(host.cpus) - set(theirs.cpus))
     if missing:
         raise RemoteHostError(
-            f"hosts.toml gives {host.name} CPUs that may not be used there: {', '.join(map(str, missing))}",
+            f"hosts.toml names CPUs of {host.name} that are not available: {', '.join(map(str, missing))}",
             hint=f"correct cpus of [hosts.{host.name}]",
         )
     return host.cpus or tuple(theirs.cpus)
@@ -159,9 +160,9 @@ def _probe(here: Runner, there: Runner, address: str, cell: CellHosts, host: Cel
     found = probed(here, there, address, cell.probe_port, cell.server.name)
     if isinstance(found, Unknown):
         raise RemoteHostError(
-            f"{host.name} does not reach {cell.server.name}: {found.reason}",
-            hint=f"let {host.name} connect to {address} through firewalls: servers under test listen on "
-            "ports that are free",
+            f"{host.name} cannot reach {cell.server.name}: {found.reason}",
+            hint=f"allow connections from {host.name} to {address} in firewalls, on all ports: servers under "
+            "test listen on any free port",
         )
     return found
 
@@ -169,7 +170,7 @@ def _probe(here: Runner, there: Runner, address: str, cell: CellHosts, host: Cel
 def _explained(
     host: CellHost, ssh_config: Path | None, error: RemoteHostError, *, has_begun: bool
 ) -> RemoteHostError:
-    """Return the error with the host's name, and ssh's words explained."""
+    """Return the error with the host's name, and with ssh's message explained."""
     if error.hint:
         return error
     words = error.detail or ""
@@ -177,54 +178,53 @@ def _explained(
         return RemoteHostError(
             f"pgdyno-driver does not run on {host.name}",
             detail=why,
-            hint="it takes a C library (glibc) that is as new as this machine's: use a load host with such a "
-            "system"
+            hint="it needs a C library (glibc) at least as new as this machine's: use such a load host"
             if why != _NOEXEC
-            else "its directory of temporary files may be mounted noexec: pgdyno cell check names it",
+            else "its directory for temporary files may be mounted noexec: pgdyno cell check names it",
         )
     if why := _after(NOT_INSTALLED, words):
         return RemoteHostError(
             f"sysbench is not installed on {host.name}",
             detail=why,
-            hint="install it there (apt install sysbench), or let pgdyno's own driver issue the same "
-            "transactions: --generator driver",
+            hint="install it there (apt install sysbench), or issue the same transactions with pgdyno's own "
+            "driver: --generator driver",
         )
     if why := _after(SYSBENCH_DOES_NOT_RUN, words):
         return RemoteHostError(
             f"sysbench does not run on {host.name}",
             detail=why,
-            hint=f"see it by hand: {by_hand(host, ssh_config)} sysbench --version",
+            hint=f"try it by hand: {by_hand(host, ssh_config)} sysbench --version",
         )
     if ISSUES_LOAD in words:
         return RemoteHostError(
-            f"{host.name} issues another load",
+            f"{host.name} already issues another load",
             detail=f"{ISSUES_LOAD}{_after(ISSUES_LOAD, words)}",
-            hint="wait until that has ended",
+            hint="wait until it has ended",
         )
     reaching = by_hand(host, ssh_config)
     trouble = explained(error.message, error.detail, reaching, has_begun=has_begun)
     return RemoteHostError(f"{host.name}: {trouble.said}", hint=trouble.next_step)
 
 
-def _after(said: str, words: str) -> str:
-    """Return the rest of the line in which our program has said something; nothing if it has not."""
-    return words.partition(said)[2].partition("\n")[0].strip()
+def _after(message: str, words: str) -> str:
+    """Return the rest of the line after a message in ``words``; empty without the message."""
+    return words.partition(message)[2].partition("\n")[0].strip()
 
 
-def asked_clock(runner: Runner) -> ClockOffset:
-    """Return how far a host's clock is ahead of ours, and how long words to it and back take."""
+def measured_clock(runner: Runner) -> ClockOffset:
+    """Return the offset of a host's clock from the local clock, and the round trip of a message."""
     return clock_offset([_exchange(runner) for _ in range(_EXCHANGES)])
 
 
 def _exchange(runner: Runner) -> ClockExchange:
-    began_ns = time.monotonic_ns()  # first: what comes between the two is within the round trip then
+    began_ns = time.monotonic_ns()  # read first: the time between the two readings is then in the round trip
     sent_ns = time.time_ns()
     theirs_ns = runner.clock()
     return ClockExchange(sent_ns, theirs_ns, time.monotonic_ns() - began_ns)
 
 
 def probed(server: Runner, load: Runner, address: str, port: int, server_name: str) -> NetworkProbe | Unknown:
-    """Measure a connection to an address of the server's; port 0 stands for any that is free.
+    """Measure a connection to an address of the server; port 0 means any free port.
 
     Raises: RemoteHostError if the server's host is lost.
     """
@@ -234,7 +234,7 @@ def probed(server: Runner, load: Runner, address: str, port: int, server_name: s
         return Unknown(f"{server_name} cannot listen on {address}: {listening.error}")
     token = secrets.token_hex(16)
     load.limit(_PROBE_LIMIT_S)
-    server.limit(_PROBE_LIMIT_S + _LATER_S)  # so that a slow load host is not its fault
+    server.limit(_PROBE_LIMIT_S + _LATER_S)  # a slow load host must not look like its fault
     server.begin_accepting(token)
     try:
         found = load.probe(address, listening.port, token)

@@ -1,4 +1,4 @@
-"""Parts that add up to a whole, one below the other: each bar begins where the one above it has ended."""
+"""Parts that add up to a whole, one below the other: each bar begins where the bar above ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LEAST_PX = 1.5
 
 @dataclass(frozen=True)
 class CascadeBar:
-    """One part. ``style`` is its colour's class: shade-0, shade-1, … or rest."""
+    """One part. ``style`` is the class of its colour: shade-0, shade-1, … or rest."""
 
     label: str
     value: float
@@ -26,7 +26,7 @@ class CascadeBar:
 
 
 def cascade(caption: Caption, bars: Sequence[CascadeBar], whole: float, *, width: float) -> Markup:
-    """Return the chart. Its full width is the whole, or all parts together where these are more."""
+    """Return the chart. Its full width is the whole, or the sum of the parts if that is larger."""
     is_narrow = width <= NARROW
     row = _NARROW_ROW_PX if is_narrow else _ROW_PX
     start, end = (1.0, width - 1) if is_narrow else (width * 0.42, width - 96)

@@ -11,13 +11,13 @@ from pgdyno.report.charts.marks import fitted
 from pgdyno.report.charts.svg import Caption, box, drawing, group, tag, text
 
 _ROW_PX, _LEAST_LABEL_PX = 17.0, 44.0
-_LABEL_PX = 13.0  # to reckon with for 11.5: names of functions have capitals and underscores, which are wide
+_LABEL_PX = 13.0  # instead of 11.5: names of functions have capitals and underscores, which are wide
 _SHADES = 2
 
 
 @dataclass(frozen=True)
 class FlameBar:
-    """A function; ``start`` and ``share`` are parts of all samples, ``depth`` its row."""
+    """A function. ``start`` and ``share`` are fractions of all samples; ``depth`` is its row."""
 
     function: str
     start: float
@@ -26,7 +26,7 @@ class FlameBar:
 
 
 def flame_graph(caption: Caption, bars: Sequence[FlameBar], *, width: float) -> Markup:
-    """Return the chart; each function's name and share is shown where the pointer rests."""
+    """Return the chart. A tooltip shows each function's name and share."""
     rows = 1 + max((bar.depth for bar in bars), default=0)
     return drawing(caption, width, rows * _ROW_PX, *(_bar(bar, width) for bar in bars))
 

@@ -13,14 +13,14 @@ from pgdyno.report.charts.scales import RatioScale, interval_extent, ratio_scale
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, tag, text
 
 _AXIS_PX = 30.0
-_TICK_ROOM_PX = 46.0  # "+100 %" and air
+_TICK_ROOM_PX = 46.0  # "+100 %" and a gap
 
 
 @dataclass(frozen=True)
 class ForestRow:
     """One verdict. ``effect`` and ``bounds`` are its texts; ``noise`` is the A/A interval, as ratios.
 
-    Without a mark it is an interval alone: no estimate is in it.
+    Without a mark the row is only an interval, without an estimate.
     """
 
     label: str
@@ -35,7 +35,7 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class ForestGroup:
-    """The rows of one metric, under its title; ``hint`` says which direction is better."""
+    """The rows of one metric, under its title; ``hint`` states which direction is better."""
 
     title: str
     hint: str
@@ -44,7 +44,7 @@ class ForestGroup:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where things are in a row. Units: px; y offsets count from the row's top."""
+    """Positions within a row. Units: px; y offsets count from the row's top."""
 
     width: float
     plot_start: float
@@ -72,7 +72,7 @@ def _layout(width: float) -> _Layout:
 def forest_plot(caption: Caption, groups: Sequence[ForestGroup], *, margin: float, width: float) -> Markup:
     """Return the plot.
 
-    The band of ``margin`` around no change is shaded; intervals that leave the axis end in an arrow head.
+    The band of ``margin`` around no change is shaded. An interval that leaves the axis ends in an arrow head.
     """
     layout = _layout(width)
     scale = ratio_scale(_extent(groups, margin), layout.plot_start, layout.plot_end)
@@ -90,14 +90,13 @@ def forest_plot(caption: Caption, groups: Sequence[ForestGroup], *, margin: floa
 
 
 def _extent(groups: Sequence[ForestGroup], margin: float) -> list[float]:
-    """Return the extent of the axis; of very wide intervals it shows only a part."""
+    """Return the values that the axis must cover; very wide intervals count only in part."""
     rows = [row for group in groups for row in group.rows]
     intervals = interval_extent([(i.low, i.point, i.high) for row in rows if (i := row.interval)])
     return [1 - margin, 1 + margin, *(end for row in rows for end in row.noise or ()), *intervals]
 
 
 def _background(scale: RatioScale, margin: float, top: float, bottom: float) -> list[Markup]:
-    """Return grid and equivalence band behind a group's rows."""
     low, high = scale.place(1 - margin), scale.place(1 + margin)
     grid = [
         line(tick.place, top, tick.place, bottom, "zero" if tick.place == scale.place(1.0) else "grid")
@@ -113,7 +112,7 @@ def _axis(scale: RatioScale, height: float) -> list[Markup]:
 
 
 def _heading(group: ForestGroup, layout: _Layout, top: float) -> list[Markup]:
-    """Return the metric's title over a rule; which direction is better stands at the right."""
+    """Return the metric's title over a rule, with the hint at the right."""
     base = top + layout.heading - 12
     return [
         text(fitted(group.title, layout.width * 0.65, BOLD_PX), 0, base, "strong"),
@@ -167,7 +166,7 @@ def _interval(row: ForestRow, scale: RatioScale, middle: float) -> list[Markup]:
 
 
 def _end(x: float, y: float, decision: Decision, direction: int) -> Markup:
-    """Return the end of an interval: a cap, or an arrow head where it goes on beyond the axis."""
+    """Return the end of an interval: a cap, or an arrow head if the interval leaves the axis."""
     if direction == 0:
         return line(x, y - 5, x, y + 5, f"interval {decision}")
     points = f"{x - 7 * direction:.2f},{y - 5:.2f} {x:.2f},{y:.2f} {x - 7 * direction:.2f},{y + 5:.2f}"

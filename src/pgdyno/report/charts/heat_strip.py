@@ -1,4 +1,4 @@
-"""Strips of cells in rows, as a program's pages lie in memory: the darker, the larger a cell's share."""
+"""Strips of cells in rows, for a program's pages in memory: the darker a cell, the larger its share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pgdyno.report.charts.svg import Caption, box, drawing, group, tag, text
 
 _CELL_PX, _GAP_PX, _LABEL_PX, _BETWEEN_PX = 8.0, 1.0, 18.0, 12.0
 STEPS = (0.02, 0.005, 0.001, 0.0002, 0.0)
-"""A cell has the style of the first of these shares that it exceeds: heat-0, heat-1, …"""
+"""Lower limits of the styles heat-0, heat-1, …: a cell has the style of the first share that it exceeds."""
 
 
 @dataclass(frozen=True)
 class HeatCell:
-    """A cell by its place in the strip; those that are not named hold nothing."""
+    """A cell by its place in the strip; cells that are not listed are empty."""
 
     index: int
     share: float
@@ -26,7 +26,7 @@ class HeatCell:
 
 @dataclass(frozen=True)
 class Strip:
-    """A row of cells, broken where the chart is full."""
+    """A row of cells, wrapped at the width of the chart."""
 
     label: str
     length: int
@@ -34,7 +34,7 @@ class Strip:
 
 
 def heat_strips(caption: Caption, strips: Sequence[Strip], *, width: float) -> Markup:
-    """Return the chart, one strip below the other, all with as many cells in a row."""
+    """Return the chart: one strip below the other, all with the same number of cells in a row."""
     per_row = int((width + _GAP_PX) // _CELL_PX)
     parts: list[Markup] = []
     top = 0.0
@@ -49,12 +49,11 @@ def heat_strips(caption: Caption, strips: Sequence[Strip], *, width: float) -> M
 
 
 def style_of(share: float) -> str:
-    """Return the style of a share above nothing."""
+    """Return the style of a share above zero."""
     return f"heat heat-{next(step for step, least in enumerate(STEPS) if share > least)}"
 
 
 def _empty(length: int, per_row: int, top: float) -> Iterator[Markup]:
-    """Yield a box behind each row of cells."""
     for row in range(-(-length // per_row)):
         cells = min(per_row, length - row * per_row)
         yield box(0, top + row * _CELL_PX, cells * _CELL_PX - _GAP_PX, _CELL_PX - _GAP_PX, "heat heat-none")

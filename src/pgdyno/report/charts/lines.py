@@ -1,7 +1,7 @@
 """Values with intervals over a few places, such as client counts: small multiples on one scale.
 
-Places are evenly spaced: they are names of what was measured, not an axis to scale. Variants stand side by
-side at each, so that their intervals do not hide each other.
+Places are evenly spaced: they are categories, not values on a numeric axis. At each place, variants are drawn
+side by side, which keeps their intervals from hiding each other.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _MOST_COLUMNS = 3
 _GAP_PX, _RIGHT_PX = 24.0, 4.0
 _TITLE_PX, _REFERENCE_PX, _AXIS_PX = 26.0, 18.0, 46.0
 _PLOT_PX = 180.0
-_SIGN_PX = 14.0  # room above the highest interval for its sign
+_SIGN_PX = 14.0  # for the sign above the highest interval
 _TICK_ROOM_PX = 30.0
 _CHARACTER_PX = 7.0  # of a tick's label
 _RADIUS_PX, _CAP_PX = 3.8, 3.0
-_SPACING_PX, _SPACING_WITH_SIGNS_PX = 9.0, 15.0  # from one variant to the next at a place, at most
-_SHARE_OF_STEP = 0.8  # of the way to the next place that the variants of one may take
-_ROOM_PX, _ROOM_WITH_SIGNS_PX = 8.0, 12.0  # that a variant needs beside its neighbour
+_SPACING_PX, _SPACING_WITH_SIGNS_PX = 9.0, 15.0  # largest distance between variants at a place
+_SHARE_OF_STEP = 0.8  # largest share of the distance between places that a place's variants take
+_ROOM_PX, _ROOM_WITH_SIGNS_PX = 8.0, 12.0  # smallest distance between variants at a place
 
 
 @dataclass(frozen=True)
 class LinePoint:
-    """One value. ``place`` counts the axis' labels from 0; ``bounds`` are the ends of its interval.
+    """One value. ``place`` is the index of the axis label; ``bounds`` are the ends of its interval.
 
-    ``title`` says all of it in words. ``sign`` stands above the interval and tells ``decision``.
+    ``title`` is its tooltip. ``sign`` is drawn above the interval and is the symbol of ``decision``.
     """
 
     place: int
@@ -53,7 +53,7 @@ class LinePoint:
 
 @dataclass(frozen=True)
 class Line:
-    """One variant; ``arm`` is its place among the arms, which gives it colour and shape."""
+    """One variant. ``arm`` is its index among the arms, which sets its colour and shape."""
 
     arm: int
     points: tuple[LinePoint, ...]
@@ -69,7 +69,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Reference:
-    """A vertical mark; ``place`` may lie between two labels, or half a step beyond the first or last."""
+    """A vertical line. ``place`` may be between two labels, or half a step beyond the first or last."""
 
     place: float
     label: str
@@ -77,9 +77,9 @@ class Reference:
 
 @dataclass(frozen=True)
 class LineChart:
-    """All panels; ``axis`` is the title of the labels.
+    """All panels; ``axis`` is the title of the axis.
 
-    With a ``margin`` of equivalence the values are ratios, shown as changes; without one they are amounts.
+    With an equivalence ``margin`` the values are ratios, shown as changes; without it they are amounts.
     """
 
     panels: tuple[Panel, ...]
@@ -95,13 +95,13 @@ class LineChart:
 
     @property
     def has_signs(self) -> bool:
-        """Whether any point has one."""
+        """Whether any point has a sign."""
         return any(point.sign for point in self.points)
 
 
 @dataclass(frozen=True)
 class _Plot:
-    """Where one panel's values are drawn, and how far apart places and variants are. Units: px."""
+    """The area of one panel's values, and the distances between places and variants. Units: px."""
 
     left: float
     right: float
@@ -123,7 +123,7 @@ class _Plot:
 
 
 def line_chart(caption: Caption, chart: LineChart, *, width: float) -> Markup:
-    """Return the chart. All panels have one scale, so that heights can be compared."""
+    """Return the chart. All panels have the same scale, which makes heights comparable."""
     left = 14 + _CHARACTER_PX * max(len(tick.label) for tick in _scale(chart, 0).ticks(_TICK_ROOM_PX))
     columns = _columns(chart, width - left, most=_MOST_COLUMNS if width > NARROW else 1)
     head = _TITLE_PX + (_REFERENCE_PX if chart.reference else 0)
@@ -140,7 +140,7 @@ def line_chart(caption: Caption, chart: LineChart, *, width: float) -> Markup:
 
 
 def _scale(chart: LineChart, top: float) -> LinearScale | RatioScale:
-    """Return the scale of a row of panels, which leaves room for signs above the highest interval."""
+    """Return the scale of a row of panels, with room for signs above the highest interval."""
     points = list(chart.points)
     ends = interval_extent([(p.bounds[0], p.value, p.bounds[1]) for p in points if p.bounds])
     values = [*(point.value for point in points), *ends]
@@ -151,7 +151,7 @@ def _scale(chart: LineChart, top: float) -> LinearScale | RatioScale:
 
 
 def _columns(chart: LineChart, width: float, *, most: int) -> int:
-    """Return how many panels fit side by side, so that variants do not stand on each other."""
+    """Return how many panels fit side by side without overlapping variants."""
     room = _ROOM_WITH_SIGNS_PX if chart.has_signs else _ROOM_PX
     for columns in range(min(most, len(chart.panels)), 1, -1):
         if _spacing(chart, _panel_px(width, columns)) >= room:
@@ -164,7 +164,7 @@ def _panel_px(width: float, columns: int) -> float:
 
 
 def _spacing(chart: LineChart, panel_px: float) -> float:
-    """Return how far variants are apart at a place of a panel that is so wide."""
+    """Return the distance between variants at a place, in px."""
     variants = max((len(panel.lines) for panel in chart.panels), default=1)
     most = _SPACING_WITH_SIGNS_PX if chart.has_signs else _SPACING_PX
     return min(most, _SHARE_OF_STEP * panel_px / len(chart.labels) / max(1, variants))
@@ -182,7 +182,7 @@ def _panel(panel: Panel, chart: LineChart, plot: _Plot, *, has_ticks: bool) -> l
 
 
 def _background(chart: LineChart, plot: _Plot, *, has_ticks: bool) -> list[Markup]:
-    """Return the band of equivalence, the grid, and at the left of a row its labels."""
+    """Return the equivalence band, the grid, and in the leftmost panel of a row the tick labels."""
     parts = []
     if chart.margin is not None:
         high, low = plot.scale.place(1 + chart.margin), plot.scale.place(1 - chart.margin)
@@ -206,7 +206,7 @@ def _reference(reference: Reference, plot: _Plot) -> list[Markup]:
 
 
 def _places(chart: LineChart, plot: _Plot) -> list[Markup]:
-    """Return the labels of the places that have room, and the axis title."""
+    """Return the labels of the places, as many as fit, and the axis title."""
     longest = max(len(label) for label in chart.labels)
     every = math.ceil((_CHARACTER_PX * longest + 6) / plot.step)
     labels = [
@@ -218,7 +218,7 @@ def _places(chart: LineChart, plot: _Plot) -> list[Markup]:
 
 
 def _line(one: Line, order: int, plot: _Plot) -> list[Markup]:
-    """Return a variant's points, joined where neighbouring places were measured."""
+    """Return a variant's points; points at neighbouring places are joined."""
     runs: list[list[LinePoint]] = []
     for point in one.points:
         if runs and runs[-1][-1].place == point.place - 1:
@@ -234,8 +234,8 @@ def _line(one: Line, order: int, plot: _Plot) -> list[Markup]:
 def _thread(run: Sequence[LinePoint], arm: int, order: int, plot: _Plot) -> Markup:
     """Return the line through neighbouring points.
 
-    At a place it is level over the room of all variants, so that the lines of all of them rise and fall
-    between the same two x: with lines from mark to mark, the leftmost variant would look best on every rise.
+    At a place it is level across all variants, so every variant's line changes between the same two x.
+    With lines from mark to mark, the leftmost variant would look best on every rise.
     """
     corners = []
     for point in run:
@@ -249,7 +249,7 @@ def _thread(run: Sequence[LinePoint], arm: int, order: int, plot: _Plot) -> Mark
 
 
 def _point(point: LinePoint, arm: int, order: int, plot: _Plot) -> list[Markup]:
-    """Return an interval, its mark (hollow where nothing was decided) and its sign."""
+    """Return an interval, its mark (hollow if inconclusive) and its sign."""
     x, y, class_ = plot.x(point.place, order), plot.scale.place(point.value), arm_class(arm)
     parts = [_interval(x, point.bounds, plot.scale, class_)] if point.bounds else []
     hollow = "hollow " if point.decision is Decision.INCONCLUSIVE else ""
@@ -261,7 +261,7 @@ def _point(point: LinePoint, arm: int, order: int, plot: _Plot) -> list[Markup]:
 
 
 def _interval(x: float, bounds: tuple[float, float], scale: LinearScale | RatioScale, class_: str) -> Markup:
-    """Return a bar with a cap at each end that is on the axis; without one it goes on beyond it."""
+    """Return a bar with a cap at each end that is on the axis; an end without a cap is beyond the axis."""
     low, high = bounds
     bottom, top = scale.place(low), scale.place(high)
     corners: Sequence[tuple[float, float]] = (

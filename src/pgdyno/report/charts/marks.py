@@ -1,4 +1,4 @@
-"""Marks for points: shapes differ as well as colours, so that print and colour-blind readers lose nothing."""
+"""Marks for points. Shapes differ as well as colours, for print and for colour-blind readers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgdyno.model.experiments.verdict import Decision
 from pgdyno.report.charts.svg import tag
 
 ARM_STYLES = 7
-"""How many arms have a colour of their own (``arm-0`` is the baseline); more arms repeat them."""
+"""Number of distinct arm colours (``arm-0`` is the baseline); further arms repeat them."""
 _SHAPES = ("circle", "square", "diamond", "triangle", "plus")
 _QUARTER_TURNS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # cosine and sine
 _DECISION_SHAPES = {
@@ -23,11 +23,11 @@ _EM_PER_CHARACTER = 0.56
 """Average advance of a proportional sans-serif, on the wide side: DejaVu Sans, the widest common fall-back,
 has 0.60 for lower-case text; Segoe UI, Roboto and San Francisco have 0.50–0.53."""
 BOLD_PX = 14.5
-"""The size to reckon with for 13 px in bold, which is about a tenth wider."""
+"""Effective size of 13 px in bold, which is about a tenth wider."""
 
 
 def mark(shape: str, x: float, y: float, radius: float, class_: str, title: str | None = None) -> Markup:
-    """Return a mark centred at x, y; ``title`` is shown when a pointer rests on it."""
+    """Return a mark centred at x, y; ``title`` is its tooltip."""
     content = (tag("title", title),) if title else ()
     if shape == "circle":
         return tag("circle", *content, cx=x, cy=y, r=radius, class_=class_)
@@ -40,7 +40,7 @@ def mark(shape: str, x: float, y: float, radius: float, class_: str, title: str 
 
 
 def decision_mark(decision: Decision, x: float, y: float) -> Markup:
-    """Return the mark of a verdict; inconclusive is hollow by its style."""
+    """Return the mark of a verdict; the style sheet draws inconclusive hollow."""
     return mark(_DECISION_SHAPES[decision], x, y, 5.5, f"mark {decision}")
 
 
@@ -67,7 +67,7 @@ def _corners(shape: str, x: float, y: float, radius: float) -> list[tuple[float,
 
 
 def fitted(content: str, room_px: float, font_px: float = 13.0) -> str:
-    """Return the text, with its middle left out where it would be longer than ``room_px``.
+    """Return the text, with an ellipsis in its middle if it would be longer than ``room_px``.
 
     The ends are kept, because names of variants and workloads differ there.
     """
@@ -79,9 +79,9 @@ def fitted(content: str, room_px: float, font_px: float = 13.0) -> str:
 
 
 def spread(places: Sequence[float], gap_px: float, low: float, high: float) -> list[float]:
-    """Return places near the wanted ones, in the same order, ``gap_px`` apart where low … high has room.
+    """Return places near the given ones, in the same order, ``gap_px`` apart if low … high has room.
 
-    Pushes down from the top, then up from the bottom: each label moves as little as its neighbours force.
+    Pushes down from the top, then up from the bottom: each label moves only as far as neighbours force it.
     """
     if not places:
         return []

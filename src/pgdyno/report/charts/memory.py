@@ -15,9 +15,9 @@ _LABEL_PX = 11.5
 
 
 def memory_chart(caption: Caption, proof: MemoryProof, *, refused_above: float, width: float) -> Markup:
-    """Return the bar. Its full width is the limit, or the worst case where that is larger.
+    """Return the bar. Its full width is the limit, or the worst case if that is larger.
 
-    Items are shaded by turns and named where they are large enough; the table beside names all.
+    Items have alternating shades, and a name if they are large enough; the table next to the chart names all.
     """
     inner = width - 2
     scale = inner / max(proof.limit_bytes, proof.total_bytes, 1)
@@ -38,7 +38,7 @@ def memory_chart(caption: Caption, proof: MemoryProof, *, refused_above: float, 
 
 
 def _items(proof: MemoryProof, scale: float) -> list[Markup]:
-    """Return a segment per item, in the table's order."""
+    """Return one segment per item, in the order of the table."""
     parts, x = [], 1.0
     for order, item in enumerate(proof.items):
         width = item.size_bytes * scale
@@ -50,7 +50,7 @@ def _items(proof: MemoryProof, scale: float) -> list[Markup]:
 
 
 def _name(name: str, x: float, width: float) -> list[Markup]:
-    """Return an item's name inside its segment, where it fits."""
+    """Return an item's name inside its segment; empty if it does not fit."""
     if fitted(name, width - 14, _LABEL_PX) != name:
         return []
     return [text(name, x + 7, _BAR_Y + _BAR_PX / 2 + 4, "inside")]

@@ -1,4 +1,4 @@
-"""The rate of a step over its time: a strip per variant, a thin line per round, stalls shaded."""
+"""The rate of a step over time: a strip per variant, a thin line per round, stalls shaded."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LEFT_PX, _BOTTOM_PX = 58.0, 40.0
 _STRIP_PX, _HEADING_PX = 58.0, 22.0
 _TICK_ROOM_PX = 26.0
 _TIME_ROOM_PX = 70.0
-_POINT_PX = 6.0  # a line with more points than that is a blot, and makes the page large
+_POINT_PX = 6.0  # denser points would blur the line and make the page large
 
 
 @dataclass(frozen=True)
 class RatePoint:
-    """The mean rate from ``start_s`` on, for ``length_s``."""
+    """The mean rate over ``length_s`` from ``start_s`` on."""
 
     start_s: float
     length_s: float
@@ -41,7 +41,7 @@ class RateLine:
 
 @dataclass(frozen=True)
 class RateStrip:
-    """One variant; ``arm`` is its place among the arms, which gives it its colour."""
+    """One variant. ``arm`` is its index among the arms, which sets its colour."""
 
     variant: str
     arm: int
@@ -49,7 +49,7 @@ class RateStrip:
 
 
 def rate_chart(caption: Caption, strips: Sequence[RateStrip], *, width: float) -> Markup:
-    """Return the chart; all strips have the same axes, so that heights and lengths can be compared."""
+    """Return the chart. All strips have the same axes, which makes heights and lengths comparable."""
     right = width - 8
     most = max((p.rate for s in strips for one in s.lines for p in one.points), default=1.0)
     longest_s = max((p.start_s + p.length_s for s in strips for r in s.lines for p in r.points), default=1.0)
@@ -64,7 +64,7 @@ def rate_chart(caption: Caption, strips: Sequence[RateStrip], *, width: float) -
 
 
 def binned(points: Sequence[RatePoint], most: int) -> list[RatePoint]:
-    """Return at most ``most`` points, each the mean over as many successive ones."""
+    """Return at most ``most`` points, each the mean of the same number of successive points."""
     size = max(1, ceil(len(points) / max(1, most)))
     return [_mean(points[start : start + size]) for start in range(0, len(points), size)]
 
@@ -95,7 +95,7 @@ def _strip(strip: RateStrip, times: LinearScale, rates: LinearScale, right: floa
 
 
 def _trace(strip: RateStrip, one: RateLine, most: int, times: LinearScale, rates: LinearScale) -> Markup:
-    """Return a round's line; every point stands in the middle of its interval."""
+    """Return a round's line; every point is in the middle of its interval."""
     points = " ".join(
         f"{times.place(p.start_s + p.length_s / 2):.1f},{rates.place(p.rate):.1f}"
         for p in binned(one.points, most)

@@ -1,9 +1,9 @@
-"""From values to pixels, and where the ticks go.
+"""Mapping of values to pixels, and positions of ticks.
 
 | symbol | meaning | unit |
 |---|---|---|
 | low, high | ends of the domain | value, or ratio for RatioScale |
-| start, end | where they are drawn; start > end for an axis that points up | px |
+| start, end | positions of these ends; start > end for an axis that points up | px |
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from statistics import median
 from pgdyno.base import numbers
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-_WIDE_SPAN = 3.0  # from here on even steps of percentages are too uneven on the axis
+_WIDE_SPAN = 3.0  # above this ratio of high to low, equal steps in per cent are too uneven on the axis
 _WIDE_CHANGES = (-90.0, -80.0, -65.0, -50.0, -30.0, 0.0, 50.0, 100.0, 200.0, 400.0, 900.0)
 _RATIO_LIMITS = (0.1, 10.0)  # beyond −90 % … +900 % a chart would show one outlier and nothing else
-_SMALLEST_RATIO_SPAN = 0.02  # half a domain, so that pure noise is not magnified to fill the chart
-_OPEN = 1e9  # how many times its estimate an interval's end is at most
-_WIDEST = 12.0  # times the median half-width: arbitrary, keeps one wild interval from hiding all others
+_SMALLEST_RATIO_SPAN = 0.02  # half a domain; keeps pure noise from being magnified to fill the chart
+_OPEN = 1e9  # largest ratio of an interval's end to its estimate
+_WIDEST = 12.0  # times the median half-width: arbitrary; keeps one very wide interval from hiding all others
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class LinearScale:
-    """Equal differences are equally long."""
+    """Equal differences have equal lengths."""
 
     low: float
     high: float
@@ -43,7 +43,7 @@ class LinearScale:
     end: float
 
     def place(self, value: float) -> float:
-        """Return the pixel of ``value``, held inside the axis."""
+        """Return the pixel of ``value``, clamped to the axis."""
         part = (value - self.low) / (self.high - self.low)
         return self.start + min(1.0, max(0.0, part)) * (self.end - self.start)
 
@@ -61,7 +61,7 @@ class LinearScale:
 
 @dataclass(frozen=True)
 class RatioScale:
-    """Equal factors are equally long, so that halving is as far from 1 as doubling."""
+    """Equal factors have equal lengths: halving is as far from 1 as doubling."""
 
     low: float
     high: float
@@ -69,7 +69,7 @@ class RatioScale:
     end: float
 
     def place(self, value: float) -> float:
-        """Return the pixel of a ratio, held inside the axis."""
+        """Return the pixel of a ratio, clamped to the axis."""
         bounded = min(self.high, max(self.low, value))
         part = math.log(bounded / self.low) / math.log(self.high / self.low)
         return self.start + part * (self.end - self.start)
@@ -79,10 +79,10 @@ class RatioScale:
         return self.low <= value <= self.high
 
     def ticks(self, room_px: float) -> list[Tick]:
-        """Return ticks at round percentages, zero always among them, at least ``room_px`` apart.
+        """Return ticks at round percentages, always including zero, at least ``room_px`` apart.
 
-        The finest step whose ticks all have room is taken; where even the coarsest has too many on the
-        crowded side of a wide axis, those are left out.
+        They have the finest step at which all ticks fit. If even the coarsest step is too fine on the crowded
+        side of a wide axis, the ticks that do not fit are omitted.
         """
         most = max(2, int(abs(self.end - self.start) / room_px))
         for count in range(most, 2, -1):
@@ -100,9 +100,9 @@ class RatioScale:
 
 
 def value_scale(values: Sequence[float], start: float, end: float) -> LinearScale:
-    """Return a scale for amounts: from zero, unless all of them are far from it.
+    """Return a scale for amounts: from zero, unless all of them are far from zero.
 
-    Starting at zero wastes the chart on nothing where values vary by a tenth.
+    Starting at zero would leave most of the chart empty if values vary by a tenth.
     """
     low, high = min(values, default=0.0), max(values, default=1.0)
     if low > 0 and low > 0.5 * high:
@@ -116,7 +116,7 @@ def value_scale(values: Sequence[float], start: float, end: float) -> LinearScal
 
 
 def ratio_scale(ratios: Iterable[float], start: float, end: float) -> RatioScale:
-    """Return a scale that holds 1 and all finite ratios within −90 % … +900 %, with some air around them."""
+    """Return a scale that covers 1 and all finite ratios within −90 % … +900 %, with padding."""
     smallest, largest = _RATIO_LIMITS
     inside = [min(largest, max(smallest, r)) for r in ratios if math.isfinite(r)]
     low = math.log(min([1 - _SMALLEST_RATIO_SPAN, *inside]))
@@ -126,9 +126,9 @@ def ratio_scale(ratios: Iterable[float], start: float, end: float) -> RatioScale
 
 
 def interval_extent(intervals: Sequence[tuple[float, float, float]]) -> list[float]:
-    """Return the extent of intervals; of very wide ones only a part.
+    """Return the values that an axis for these intervals must cover; very wide ones count only in part.
 
-    Shapes: each is low, point, high; all are above zero.
+    Shapes: each interval is low, point, high, all above zero.
     """
     widest = _WIDEST * median([_half_width(*interval) for interval in intervals]) if intervals else 0.0
     ends = []
@@ -150,19 +150,19 @@ def round_values(low: float, high: float, count: int) -> list[float]:
 
 
 def _half_width(low: float, point: float, high: float) -> float:
-    """Return half the width on the logarithmic scale; an open end counts as very far away."""
+    """Return half the width on the logarithmic scale; an open end counts as ``_OPEN``."""
     down = point / low if low > 0 else _OPEN
     return math.log(max(1.0, min(_OPEN, max(high / point, down))))
 
 
 def _digits(values: Sequence[float]) -> int:
-    """Return how many decimals show values exactly that are multiples of the step between them."""
+    """Return how many decimals show the values exactly; they are multiples of the step between them."""
     step = abs(values[1] - values[0]) if len(values) > 1 else abs(values[0])
     return next((d for d in range(9) if abs(round(step, d) - step) <= step * 1e-4), 9)
 
 
 def _thinned(ticks: Sequence[Tick], zero: float, room_px: float) -> list[Tick]:
-    """Drop ticks that come too close to their neighbour, walking outward from zero, which stays."""
+    """Drop ticks that are too close to their neighbour, going outward from zero, which is kept."""
     before = [tick for tick in ticks if tick.place < zero]
     after = [tick for tick in ticks if tick.place > zero]
     centre = [tick for tick in ticks if tick.place == zero]

@@ -1,4 +1,4 @@
-"""The curve of a search: every trial's gain over the default, and the incumbent's as steps."""
+"""The curve of a search: every trial's gain over the default, and the incumbent's gain as steps."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _MARKS = {
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """One trial: its throughput over the default's, None if it has no figure, and the incumbent's after it.
+    """One trial.
 
-    ``title`` says it in words.
+    ``ratio`` is its throughput relative to the default's, None if it has no figure; ``best`` is the
+    incumbent's after this trial. ``title`` is the tooltip.
     """
 
     number: int
@@ -42,13 +43,13 @@ class CurvePoint:
 
 
 def state_mark(state: TrialState, x: float, y: float, title: str | None = None) -> Markup:
-    """Return the mark of a trial that ended so."""
+    """Return the mark of a trial in this state."""
     shape, class_ = _MARKS[state]
     return mark(shape, x, y, 4.5, class_, title)
 
 
 def search_curve(caption: Caption, points: Sequence[CurvePoint], *, width: float) -> Markup:
-    """Return the chart. Trials without a figure stand below the axis."""
+    """Return the chart. Trials without a figure are drawn below the axis."""
     height = 270.0 if width > NARROW else 250.0
     bottom, right = height - _BOTTOM_PX, width - _RIGHT_PX
     scale = ratio_scale([value for one in points for value in (one.ratio, one.best) if value], bottom, _TOP)
@@ -88,7 +89,7 @@ def _axis(scale: RatioScale, right: float) -> list[Markup]:
 
 
 def _steps(points: Sequence[CurvePoint], places: Sequence[float], scale: RatioScale, right: float) -> Markup:
-    """Return the incumbent's line: the default at first, then each trial that took its place."""
+    """Return the incumbent's line: the default first, then each trial that replaced it."""
     corners, level = [(_LEFT_PX, scale.place(1.0))], scale.place(1.0)
     for one, x in zip(points, places, strict=True):
         if one.state is TrialState.WON:

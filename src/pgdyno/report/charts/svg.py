@@ -1,4 +1,4 @@
-"""SVG elements. Everything that is not markup already is escaped."""
+"""SVG elements. Everything except markup is escaped."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from markupsafe import Markup, escape
 
 WIDE = 848.0
 NARROW = 340.0
-"""Widths in pixels that charts are drawn for; a page chooses by the room there is."""
+"""Widths in pixels that charts are drawn for; a page shows the one that fits."""
 
 
 @dataclass(frozen=True)
 class Caption:
-    """A chart's text for screen readers. ``key`` is unique in the page: ids are made from it."""
+    """A chart's text for screen readers. ``key`` is unique in the page: element ids derive from it."""
 
     key: str
     title: str
@@ -21,7 +21,7 @@ class Caption:
 
 
 def tag(name: str, *children: Markup | str, **attributes: float | str | None) -> Markup:
-    """Return one element. ``class_`` becomes class, ``stroke_width`` stroke-width; None is left out."""
+    """Return one element. ``class_`` becomes class, ``stroke_width`` stroke-width; None is omitted."""
     parts = [Markup("<{}").format(Markup(name))]  # noqa: S704 — element names are literals of this package
     for key, value in attributes.items():
         if value is not None:
@@ -39,7 +39,7 @@ def group(*children: Markup | str, **attributes: float | str | None) -> Markup:
 
 
 def text(content: str, x: float, y: float, class_: str = "", anchor: str = "start") -> Markup:
-    """Return a text whose baseline is at ``y``."""
+    """Return a text with its baseline at ``y``."""
     return tag("text", content, x=x, y=y, class_=class_ or None, text_anchor=anchor)
 
 
@@ -49,12 +49,12 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
 
 
 def box(x: float, y: float, width: float, height: float, class_: str) -> Markup:
-    """Return a rectangle; a negative size is drawn as nothing."""
+    """Return a rectangle; a negative size counts as 0."""
     return tag("rect", x=x, y=y, width=max(0.0, width), height=max(0.0, height), class_=class_)
 
 
 def drawing(caption: Caption, width: float, height: float, *children: Markup) -> Markup:
-    """Return the chart: named and described, as wide as its column and never wider than it was drawn for."""
+    """Return the chart with title and description. It fills its column, up to the width it was drawn for."""
     name = f"{caption.key}-{width:.0f}"
     return tag(
         "svg",
@@ -69,7 +69,7 @@ def drawing(caption: Caption, width: float, height: float, *children: Markup) ->
 
 
 def _text(value: float | str) -> str:
-    """Return a coordinate with at most two decimals: enough for print, small enough for mail."""
+    """Return a coordinate with at most two decimals: enough for print, and small enough for mail."""
     if isinstance(value, str):
         return value
     return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""The waterfall: from the baseline to the whole plan, one step for each layer, and their overlap."""
+"""The waterfall: from the baseline to the whole plan, with one step per layer and one for their overlap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BAR_PX = 18.0
 
 @dataclass(frozen=True)
 class Step:
-    """A bar from ``start``, a ratio to the baseline, on; ``effect`` is its own ratio with its interval."""
+    """A bar that begins at ``start``, a ratio to the baseline; ``effect`` is its length as a ratio."""
 
     label: str
     remark: str
@@ -30,7 +30,7 @@ class Step:
 
     @property
     def end(self) -> float:
-        """Where the bar ends, as a ratio to the baseline."""
+        """End of the bar, as a ratio to the baseline."""
         return self.start * self.effect.point
 
 
@@ -44,7 +44,7 @@ class Fall:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where things are in a row. Units: px; y offsets count from the row's top."""
+    """Positions within a row. Units: px; y offsets count from the row's top."""
 
     plot_start: float
     plot_end: float
@@ -64,7 +64,7 @@ def _layout(width: float) -> _Layout:
 
 
 def waterfall(caption: Caption, falls: Sequence[Fall], *, width: float) -> Markup:
-    """Return the chart: a bar per step on one axis of relative change, its interval at its end."""
+    """Return the chart: one bar per step on an axis of relative change, with its interval at its end."""
     layout = _layout(width)
     scale = ratio_scale(
         [

@@ -1,6 +1,6 @@
 """Facts about host and server as rows, from documents of any version. Pure.
 
-Everything is looked up by path and may be missing: a bundle from another version stays readable.
+Everything is looked up by path and may be missing, which keeps bundles of other versions readable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST_VALUE = 400
 
 @dataclass(frozen=True)
 class FactRow:
-    """One fact in words. Unknown facts say why."""
+    """One fact in words. The value of an unknown fact gives the reason."""
 
     label: str
     value: str
@@ -39,17 +39,17 @@ class ConfiguredSetting:
 
 
 def host_facts(document: Mapping[str, Any]) -> tuple[FactRow, ...]:
-    """Return a host's most important facts, in reading order, without unrecorded ones."""
+    """Return a host's most important facts, in reading order; unrecorded ones are omitted."""
     return _rows(document, _HOST)
 
 
 def server_facts(document: Mapping[str, Any]) -> tuple[FactRow, ...]:
-    """Return a server's most important facts."""
+    """Return a server's most important facts, in reading order; unrecorded ones are omitted."""
     return _rows(document, _SERVER)
 
 
 def all_facts(document: Mapping[str, Any], *, without: Sequence[str] = ()) -> tuple[FactRow, ...]:
-    """Return every fact of a document by its path, leaving out top-level members named in ``without``."""
+    """Return every fact of a document by its path, except the top-level members in ``without``."""
     return tuple(_walk({key: value for key, value in document.items() if key not in without}, ""))
 
 
@@ -84,7 +84,6 @@ def _size(value: Any) -> str:
 
 
 def _devices(value: Any) -> str:
-    """Return disks in a line each: name, kind, scheduler."""
     if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
         return _plain(value)
     return "; ".join(", ".join(_device(item)) for item in value) or "none"
@@ -189,12 +188,12 @@ def _known(node: Any) -> Any:
 
 
 def _is_fact(node: Any) -> bool:
-    """Whether a node is a fact as ``base/document.py`` writes it."""
+    """Whether a node has the form of a fact written by ``base/document.py``."""
     return isinstance(node, Mapping) and ("unknown" in node or ("value" in node and "source" in node))
 
 
 def setting_value(guc: Mapping[str, Any]) -> str:
-    """Return a setting's value with a readable unit, from its document."""
+    """Return a setting's value from its document, with a readable unit."""
     setting, unit = str(guc.get("setting", "")), guc.get("unit")
     if unit and _NUMBER.fullmatch(setting):
         return format_with_unit(setting, str(unit))

@@ -1,8 +1,8 @@
-"""HTML files that need nothing else: no network, no scripts, no fonts. Pure.
+"""Self-contained HTML files: no network, no scripts, no fonts. Pure.
 
-A page forbids itself everything but its own style sheet (Content Security Policy with that sheet's hash), so
-that nothing which came in with names, settings or log lines can ever load or run. Control characters in these
-are replaced: people read pages with a pager as well.
+The Content Security Policy of a page forbids everything except its style sheet, identified by its hash.
+Markup in names, settings or log lines therefore cannot load or run anything. Control characters in them are
+replaced, because people also read pages with a pager.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _STYLE = "page.css"
 
 
 def render(template: str, **values: object) -> str:
-    """Return a whole page; the template gets the style sheet and its hash besides the values."""
+    """Return a whole page; the template gets ``values``, the style sheet and its hash."""
     environment = _environment()
-    # As the page will have it: its hash is of that. A file of this package.
+    # The hash is of the style sheet as it is in the page. It is a file of this package.
     style = Markup(printable(environment.get_template(_STYLE).render()))  # noqa: S704
     return environment.get_template(template).render(style=style, style_hash=_csp_hash(style), **values)
 
 
 def _csp_hash(style: str) -> str:
-    """Return the style sheet's hash as CSP level 3 §2.3.1 writes it."""
+    """Return the style sheet's hash in the notation of CSP level 3 §2.3.1."""
     return f"sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}"
 
 
@@ -52,18 +52,18 @@ def _environment() -> Environment:
 
 def _without_controls(value: object) -> object:
     if isinstance(value, Markup):
-        return Markup(printable(str(value)))  # noqa: S704 — it loses characters, and gains none
+        return Markup(printable(str(value)))  # noqa: S704 — characters are only removed or replaced
     return printable(value) if isinstance(value, str) else value
 
 
 def _lower_first(words: str) -> str:
-    """Return words as they stand within a sentence."""
+    """Return ``words`` for use within a sentence."""
     return f"{words[:1].lower()}{words[1:]}"
 
 
 def _breakable(name: str) -> Markup:
-    """Allow a line break inside long names and paths where people would put it."""
+    """Allow line breaks inside long names and paths, after their separators."""
     text = str(escape(name))
-    for separator in "_/.":  # none of them in what escapes are made of
+    for separator in "_/.":  # characters that no escape sequence contains
         text = text.replace(separator, f"{separator}<wbr>")
     return Markup(text)  # noqa: S704 — escaped above

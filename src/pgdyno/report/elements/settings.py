@@ -1,4 +1,4 @@
-"""Settings before and after: the baseline's, the requested and the effective value."""
+"""Settings before and after: the baseline's value, the requested value and the effective value."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pgdyno.postgres.guc import normalise
 from pgdyno.report.elements.facts import setting_value
 
 NOT_RECORDED = "–"
-"""Stands where a value is missing."""
+"""Shown instead of a missing value."""
 
 _ROUNDING = Decimal("0.0001")
-"""How far a value in force may be from the one requested: amounts are rounded to blocks of 8 kB."""
+"""Largest relative difference between effective and requested value: amounts are rounded to 8 kB blocks."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class SettingRow:
 
 @dataclass(frozen=True)
 class VariantSettings:
-    """Everything in which a variant differs from the baseline."""
+    """All settings in which a variant differs from the baseline."""
 
     variant: str
     rows: tuple[SettingRow, ...]
 
 
 def variant_settings(experiment: Experiment) -> tuple[VariantSettings, ...]:
-    """Return the settings of every variant; the baseline's own only if it has any."""
+    """Return the settings of every variant; the baseline is included only if it sets any."""
     recorded = {(s.variant, s.name): s for s in experiment.settings}
     before = baseline_values(experiment)
     return tuple(
@@ -51,7 +51,7 @@ def variant_settings(experiment: Experiment) -> tuple[VariantSettings, ...]:
 
 
 def baseline_values(experiment: Experiment) -> dict[str, str]:
-    """Return the baseline's settings: as recorded, else as variant, plan or the server's facts say."""
+    """Return the baseline's settings: as recorded, else from the variant, the plan or the server's facts."""
     found = experiment.server.get("settings")
     values: dict[str, str] = (
         {name: setting_value(guc) for name, guc in found.items() if isinstance(guc, Mapping)}
@@ -68,7 +68,7 @@ def baseline_values(experiment: Experiment) -> dict[str, str]:
 
 
 def unsafe_variants(experiment: Experiment) -> tuple[Variant, ...]:
-    """Return the variants that can lose committed data, with the unsafe settings."""
+    """Return the variants that can lose committed data, with their effective settings."""
     effective = [
         Variant(
             variant.name,
@@ -82,10 +82,10 @@ def unsafe_variants(experiment: Experiment) -> tuple[Variant, ...]:
     return tuple(variant for variant in effective if not variant.is_durable)
 
 
-def means_the_same(requested: str, effective: str) -> bool:
-    """Whether two texts are the same value: ``2GB`` and ``2048MB``, also rounded to the server's unit.
+def is_same_value(requested: str, effective: str) -> bool:
+    """Whether two texts are the same value, such as ``2GB`` and ``2048MB``, or equal after rounding.
 
-    A bare number has no known unit.
+    The server rounds to its unit. A bare number has no known unit and equals only the same text.
     """
     if requested.strip().casefold() == effective.strip().casefold():
         return True
@@ -105,16 +105,16 @@ def _rows(
     rows = []
     for name in names:
         found = recorded.get((variant, name))
-        asked = found.requested if found and found.requested is not None else requested[name]
-        got = found.effective if found else NOT_RECORDED
-        is_same = found is None or means_the_same(asked, got)
-        rows.append(SettingRow(name, before.get(name, NOT_RECORDED), asked, got, is_same))
+        wanted = found.requested if found and found.requested is not None else requested[name]
+        effective = found.effective if found else NOT_RECORDED
+        is_same = found is None or is_same_value(wanted, effective)
+        rows.append(SettingRow(name, before.get(name, NOT_RECORDED), wanted, effective, is_same))
     return tuple(rows)
 
 
 def _same_in(unit: str, one: str, other: str) -> bool:
     try:
-        asked, got = normalise(one, unit), normalise(other, unit)
-        return abs(asked - got) <= abs(asked) * _ROUNDING
+        a, b = normalise(one, unit), normalise(other, unit)
+        return abs(a - b) <= abs(a) * _ROUNDING
     except SettingError:
         return False

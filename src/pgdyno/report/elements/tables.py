@@ -1,4 +1,4 @@
-"""Elements of a page: tables, and figures with their numbers."""
+"""Elements of a page: tables, and charts with their numbers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from markupsafe import Markup
 from pgdyno.report.charts.svg import NARROW, WIDE
 
 NOTHING = "–"
-"""Stands where there is no figure."""
+"""Shown instead of a missing figure."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column's title, and whether its cells are numbers (which stand to the right)."""
+    """A column's title, and whether its cells are numbers (right-aligned)."""
 
     title: str
     is_number: bool = False
@@ -23,8 +23,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. ``caption`` is its title; the last ``totals`` rows sum up the others; ``lesson`` stands below.
+    """A table. ``caption`` is its title.
 
+    The last ``totals`` rows sum up the others. ``lesson`` is the sentence below the table.
     Shapes: every row has one cell per column.
     """
 
@@ -37,7 +38,7 @@ class Table:
 
 @dataclass(frozen=True)
 class StyledCell:
-    """A cell: its figure, a second line in small, and a style ("missed", a decision, or none)."""
+    """A cell: its figure, a second line in small print, and a style ("missed", a decision, or none)."""
 
     text: str
     note: str = ""
@@ -69,7 +70,7 @@ class Figure:
 
 
 def columns(*titles: str, numbers_from: int | None = None) -> tuple[Column, ...]:
-    """Return columns by their titles; those from ``numbers_from`` on hold numbers."""
+    """Return columns with these titles; those from ``numbers_from`` on contain numbers."""
     first = len(titles) if numbers_from is None else numbers_from
     return tuple(Column(title, is_number=position >= first) for position, title in enumerate(titles))
 

@@ -25,24 +25,24 @@ DECISION_STYLES = {
 
 
 def plain_text(content: str, style: str = "") -> Text:
-    """Return a text as it is: markup in it is not interpreted."""
+    """Return a text verbatim: markup in it is not interpreted."""
     return Text(printable(content), style=style)
 
 
 @dataclass(frozen=True)
 class PlainTable:
-    """A table without lines around its cells. Where it is too wide, headings are broken before figures."""
+    """A table without lines around its cells. If it is too wide, headings are wrapped, not figures."""
 
     shown: Table
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield it with headings in one line, if that fits."""
+        """Yield the table, with unwrapped headings if they fit."""
         whole = self._table([column.title for column in self.shown.columns])
         natural = console.measure(whole, options=options.update(max_width=_ENDLESS)).maximum
         yield whole if natural <= options.max_width else self._table([*self._broken()])
 
     def _broken(self) -> Iterator[str]:
-        """Yield the headings in lines as wide as the cells below, or as their longest word."""
+        """Yield the headings, wrapped to the width of the cells below or of their longest word."""
         for place, column in enumerate(self.shown.columns):
             cells = (len(row[place]) for row in self.shown.rows)
             words = (len(word) for word in column.title.split())

@@ -1,1 +1,1 @@
-"""The same comparisons on several machines: measured, kept and combined."""
+"""The same comparisons on several machines: measured, stored and combined."""

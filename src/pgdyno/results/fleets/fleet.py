@@ -1,4 +1,4 @@
-"""Experiments of several machines as one report: their common comparisons, and the other ones. Pure."""
+"""Combines experiments of several machines: their common comparisons, and those left out. Pure."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from pgdyno.results.fleets.shared_comparisons import (
 )
 
 _SIMULATED = "SIMULATED: "
-_SAME_EVERYWHERE = "measure the same on all machines: the same command with the same options"
+_SAME_EVERYWHERE = "run the same command with the same options on all machines"
 
 
 def combine(given: Sequence[Member]) -> Fleet:
-    """Return everything that several experiments say about comparisons that they share.
+    """Return the combined results of the comparisons that several experiments share.
 
-    Raises: UsageError if they are fewer than two, two are the same one, one has no results, they share no
-    comparison, or none that they share has a result in two of them.
+    Raises: UsageError for fewer than two experiments, for the same one twice, for one without results, if
+    they share no comparison, or if no shared comparison has a result in two of them.
     """
     for one in given:
         _require_results(one.source, one.experiment)
@@ -57,16 +57,16 @@ def combine(given: Sequence[Member]) -> Fleet:
 
 
 def _comparisons(shared: Sequence[SharedComparison]) -> tuple[list[FleetComparison], list[NotCombined]]:
-    """Return every metric that at least two experiments have a verdict on, and which have none and why."""
+    """Return a comparison per metric with verdicts in two or more experiments, and those without verdicts."""
     found: list[FleetComparison] = []
     missing: list[NotCombined] = []
-    for one in shared:
-        own = [(member, _verdicts(one.compared, member.experiment)) for member in one.members]
+    for each in shared:
+        own = [(member, _verdicts(each.compared, member.experiment)) for member in each.members]
         for metric in verdict_metrics():
             measured = []
-            for member, verdict in [(of, its[metric.name]) for of, its in own if metric.name in its]:
+            for member, verdict in [(one, by[metric.name]) for one, by in own if metric.name in by]:
                 if verdict.interval is None or verdict.is_withheld:
-                    missing.append(NotCombined(one.compared, member, f"{metric.title} ({verdict.reason})"))
+                    missing.append(NotCombined(each.compared, member, f"{metric.title} ({verdict.reason})"))
                 else:
                     at = (verdict.workload, metric.name, verdict.variant)
                     measured.append(OwnVerdict(member, verdict, mean_effect(member.experiment, *at)))
@@ -76,7 +76,7 @@ def _comparisons(shared: Sequence[SharedComparison]) -> tuple[list[FleetComparis
 
 
 def _verdicts(compared: Compared, experiment: Experiment) -> dict[str, Verdict]:
-    """Return the verdicts on a comparison by metric, each as if it were the experiment's only one."""
+    """Return the verdicts on a comparison by metric, without correction for other comparisons."""
     judged = judge(
         experiment.blocks,
         workloads=[compared.workload],
@@ -89,7 +89,7 @@ def _verdicts(compared: Compared, experiment: Experiment) -> dict[str, Verdict]:
 
 
 def _sentences(left_out: Sequence[NotCombined]) -> Iterator[str]:
-    """Yield each reason once, with all workloads that it concerns."""
+    """Yield each reason once, with all comparisons that it applies to."""
     found: dict[tuple[str, str], list[Compared]] = {}
     for one in left_out:
         found.setdefault((one.member.label, one.reason), []).append(one.compared)
@@ -100,12 +100,12 @@ def _sentences(left_out: Sequence[NotCombined]) -> Iterator[str]:
 def _require_results(source: str, experiment: Experiment) -> None:
     if experiment.parts:
         raise UsageError(
-            f"{source} is put together from several experiments, and has no rounds",
+            f"{source} combines several experiments and has no rounds of its own",
             hint=f"give one of them: {', '.join(part.experiment for part in experiment.parts)}",
         )
     if experiment.emulated_machine:
         raise UsageError(
-            f"{source} ran emulated, so that its speed is that of no machine",
+            f"{source} ran emulated: its speed is not that of a real machine",
             detail=f"its server was built for {experiment.emulated_machine}",
             hint="leave it out",
         )
@@ -131,16 +131,16 @@ def _require_several(given: Sequence[Member]) -> None:
                 )
     if len(given) < 2:
         raise UsageError(
-            "one experiment says nothing about other machines",
-            detail="; ".join(f"given is {one.source}" for one in given),
-            hint=f"give those of at least two machines; {_SAME_EVERYWHERE}",
+            "one experiment is not enough to combine machines",
+            detail="; ".join(f"given: {one.source}" for one in given),
+            hint=f"give experiments of at least two machines; {_SAME_EVERYWHERE}",
         )
 
 
 def _nothing_to_combine(
     members: Sequence[Member], shared: Sequence[SharedComparison], left_out: Sequence[str]
 ) -> UsageError:
-    """Return the error for experiments that measured different things, or the same without any result."""
+    """Return the error for experiments without a common comparison, or without results for one."""
     if any(len(one.members) > 1 for one in shared):
         return UsageError(
             "the experiments share comparisons, but no two of them have a result for the same metric",
@@ -156,7 +156,7 @@ def _nothing_to_combine(
 
 
 def _alone(members: Sequence[Member], shared: Sequence[SharedComparison]) -> Iterator[str]:
-    """Yield the comparisons that only one experiment has."""
+    """Yield a sentence per experiment on the comparisons that no other experiment has."""
     common = {one.compared for one in shared}
     for one in members:
         if own := [compared for compared in comparisons_of(one.experiment) if compared not in common]:
@@ -164,7 +164,7 @@ def _alone(members: Sequence[Member], shared: Sequence[SharedComparison]) -> Ite
 
 
 def _in_words(comparisons: Sequence[Compared]) -> str:
-    """Return comparisons by variant: ``a against b on x, y; c against b on x``."""
+    """Return comparisons grouped by variant: ``a against b on x, y; c against b on x``."""
     workloads: dict[str, list[str]] = {}
     for one in comparisons:
         workloads.setdefault(f"{one.variant} against {one.baseline}", []).append(one.workload)
@@ -182,7 +182,7 @@ def _warnings(member: Member) -> Iterator[str]:
 
 
 def _unknown(shared: Sequence[SharedComparison]) -> Iterator[str]:
-    """Yield the subjects that are not recorded everywhere, so that they may differ."""
+    """Yield a warning about subjects that some experiments do not record and that may therefore differ."""
     subjects = dict.fromkeys(subject for one in shared if len(one.members) > 1 for subject in one.unknown)
     if subjects:
-        yield f"not recorded everywhere, and perhaps not alike: {', '.join(subjects)}"
+        yield f"not recorded in all experiments, possibly different: {', '.join(subjects)}"

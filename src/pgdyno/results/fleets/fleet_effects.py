@@ -1,8 +1,8 @@
 """Effects of one comparison on several machines, and the verdict across them. Pure.
 
-A machine is a block of its own: effects are taken within it and combined by a random-effects model (see
-``stats.fleet``). A variant is better only if it is so on the mean of the machines, and on none of them worse
-for sure: by its verdict there, corrected for the number of machines. So it is with a worse one.
+Each machine is a block: effects are estimated within machines and combined by a random-effects model (see
+``stats.fleet``). A variant is better only if it is better on the mean of the machines and no machine has the
+verdict worse, after correction for the number of machines. The same applies to worse, with signs reversed.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from pgdyno.stats.fleet import (
 from pgdyno.stats.nested import MeanEstimate
 
 MINIMUM_MACHINES_FOR_VERDICT = 5
-"""As of rounds (decision 4): machines come in kinds, and fewer are all of one kind too often."""
+"""The same as for rounds (decision 4): machines come in kinds, and fewer are too often of one kind."""
 
 _OPPOSITES = {Decision.BETTER: Decision.WORSE, Decision.WORSE: Decision.BETTER}
 
 
 @dataclass(frozen=True)
 class OwnVerdict:
-    """One experiment's verdict on a comparison, as if it were the only one, and the effect behind it."""
+    """One experiment's verdict on a comparison, uncorrected for other comparisons, and its effect."""
 
     member: Member
     verdict: Verdict
@@ -46,7 +46,7 @@ class OwnVerdict:
 
 
 def fleet_comparison(measured: Sequence[OwnVerdict], metric: Metric) -> FleetComparison:
-    """Return a comparison on the machines of its experiments, its verdict not yet ``decided``."""
+    """Return a comparison across machines; ``decided`` completes its verdict."""
     by_machine: dict[str, list[OwnVerdict]] = {}
     for one in measured:
         by_machine.setdefault(one.member.machine, []).append(one)
@@ -73,14 +73,14 @@ def fleet_comparison(measured: Sequence[OwnVerdict], metric: Metric) -> FleetCom
 
 
 def decided(comparisons: Sequence[FleetComparison]) -> tuple[FleetComparison, ...]:
-    """Return the comparisons with verdicts: corrected by Holm for their number, and by single machines."""
+    """Return the comparisons with final verdicts: Holm-corrected, and checked against single machines."""
     verdicts = adjust([one.verdict for one in comparisons])
     pairs = zip(comparisons, verdicts, strict=True)
     return tuple(replace(one, verdict=_decision(verdict, one.machines)) for one, verdict in pairs)
 
 
 def _on_machine(ones: Sequence[OwnVerdict], metric: Metric) -> tuple[Verdict, MeanEstimate]:
-    """Return the verdict on one machine, as if it were the only one, and its effect."""
+    """Return the verdict on one machine, uncorrected for other machines, and its effect."""
     if len(ones) == 1:
         return ones[0].verdict, ones[0].effect
     effect = repeated(EffectsApart.of([one.effect for one in ones]))
@@ -107,7 +107,7 @@ def _of_mean(estimated: MeanEstimate, measured: Sequence[OwnVerdict], metric: Me
 
 
 def _withheld(verdict: Verdict, reason: str) -> Verdict:
-    """Return the effect without any statement on how far it holds."""
+    """Return the verdict with its effect, without interval, p value and decision."""
     return replace(
         verdict,
         decision=Decision.INCONCLUSIVE,
@@ -135,13 +135,13 @@ def _between(effects: EffectsApart, level: float) -> MachineSpread:
 
 def _prediction(effects: EffectsApart, level: float) -> Interval:
     mean, reach = float(effects.means.mean()), float(predicted_reach(effects, level))
-    with np.errstate(over="ignore"):  # two machines far apart promise nothing
+    with np.errstate(over="ignore"):  # two machines far apart give an unbounded interval
         low, point, high = np.exp([mean - reach, mean, mean + reach])
     return Interval(float(low), float(point), float(high), level)
 
 
 def _occasions(ones: Sequence[OwnVerdict]) -> tuple[Occasion, ...]:
-    """Return the effect in each of several experiments; nothing where there is one."""
+    """Return the effect in each of several experiments; empty for a single experiment."""
     return tuple(
         Occasion(one.member.experiment.id, one.member.experiment.created, one.verdict.interval)
         for one in ones
@@ -150,7 +150,7 @@ def _occasions(ones: Sequence[OwnVerdict]) -> tuple[Occasion, ...]:
 
 
 def _decision(verdict: Verdict, machines: Sequence[MachineEffect]) -> Verdict:
-    """Return the verdict across machines as far as their number and their own verdicts allow it."""
+    """Return the verdict, or inconclusive if machines are too few or a machine contradicts it."""
     if verdict.interval is None:
         return verdict
     inconclusive = replace(verdict, decision=Decision.INCONCLUSIVE)
@@ -158,15 +158,15 @@ def _decision(verdict: Verdict, machines: Sequence[MachineEffect]) -> Verdict:
         reason = wording.too_few_machines(len(machines), MINIMUM_MACHINES_FOR_VERDICT)
         return replace(inconclusive, reason=reason, is_withheld=True)
     against = [
-        (one.machine, one.verdict.effect or 1.0) for one in machines if _speaks_against(verdict, one.verdict)
+        (one.machine, one.verdict.effect or 1.0) for one in machines if _contradicts(one.verdict, verdict)
     ]
     if against:
         return replace(inconclusive, reason=wording.not_on_all_machines(verdict.reason, against))
     return verdict
 
 
-def _speaks_against(verdict: Verdict, alone: Verdict) -> bool:
-    """Whether a machine surely does the opposite of the mean, or differs for sure where that does not."""
+def _contradicts(alone: Verdict, verdict: Verdict) -> bool:
+    """Whether a machine's verdict is opposite to the mean's, or beyond the margin of an equivalent mean."""
     if verdict.decision in _OPPOSITES:
         return alone.decision is _OPPOSITES[verdict.decision]
     if verdict.equivalence is None or alone.interval is None or alone.decision not in _OPPOSITES:

@@ -1,9 +1,8 @@
-"""Which experiments of a fleet ran on which machine. Pure.
+"""Assigns the experiments of a fleet to machines. Pure.
 
-A bundle names no machine: names of hosts are left out of it. So a machine is told by its processor, caches
-and memory, and experiments on alike ones count as one: two experiments on one machine say little about
-others, and to take them for two would make every interval too short. Where several machines are alike, the
-user names them.
+A bundle does not contain host names. Machines are therefore identified by processor, caches and memory, and
+experiments on matching hardware count as one machine: counting one machine as two would make every interval
+too short. If several machines match, the user names them.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from pgdyno.model.experiments.fleet import FleetExperiment, FleetMachine
 from pgdyno.results.machines.machine_facts import MACHINE
 
 _CHANGES_ON_A_MACHINE = ("SMT", "CPUs for the server", "NUMA nodes", "frequency")
-"""Facts that differ between two experiments on one machine: it was set up otherwise, or read otherwise."""
+"""Facts that may differ between experiments on one machine: its setup, or the source of a fact, changed."""
 
-_HARDWARE = {subject: tell for subject, tell in MACHINE if subject not in _CHANGES_ON_A_MACHINE}
-_TOLD = {**_HARDWARE, "kernel": of_host("kernel.release"), "PostgreSQL": of_server("version")}
+_HARDWARE = {subject: read for subject, read in MACHINE if subject not in _CHANGES_ON_A_MACHINE}
+_FACTS = {**_HARDWARE, "kernel": of_host("kernel.release"), "PostgreSQL": of_server("version")}
 _DISKS = "disks"
 _IDENTITY = tuple(subject for subject in _HARDWARE if subject not in ("memory", _DISKS))
-"""What no machine exchanges. Other memory and disks under one name are believed, with a warning."""
+"""Hardware that a machine keeps. Different memory or disks under one name are accepted, with a warning."""
 
-_ALIKE_MEMORY = 0.03  # arbitrary: kernels keep 1 to 2 % for themselves, modules differ by far more
-_NAMED = 5  # machines in a sentence
+_SAME_MEMORY = 0.03  # arbitrary: kernels keep 1 to 2 % for themselves, modules differ by far more
+_MOST_NAMED = 5  # machines in a sentence
 _NAMES = "name all of them or none: NAME=FILE, for example db1=a.zip db2=b.zip"
 
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """An experiment of a fleet: the file or id by which it is given, and its machine's name, "" if none."""
+    """An experiment of a fleet, with the file or id that names it, and its machine's name ("" if none)."""
 
     source: str
     machine: str
@@ -44,24 +43,24 @@ class Member:
 
     @property
     def label(self) -> str:
-        """The machine and the experiment's source."""
+        """Machine and source of the experiment."""
         return f"{self.machine} ({self.source})"
 
     @cached_property
     def facts(self) -> Mapping[str, str]:
-        """The known facts of the machine, in words."""
-        found = {subject: tell(self.experiment) for subject, tell in _TOLD.items()}
+        """Known facts of the machine, in words."""
+        found = {subject: read(self.experiment) for subject, read in _FACTS.items()}
         return {subject: words for subject, words in found.items() if words is not None}
 
 
 def members_of(given: Sequence[Member]) -> tuple[Member, ...]:
-    """Return the experiments with their machines: as the user names them, else letters by their hardware.
+    """Return the experiments with their machines: the user's names, or else one letter per distinct hardware.
 
-    Raises: UsageError if only some are named, or machines of one name have different hardware.
+    Raises: UsageError if only some are named, or if machines of the same name have different hardware.
     """
     named = [one for one in given if one.machine]
     if not named:
-        groups = _alike(given)
+        groups = _matching(given)
         return tuple(
             replace(one, machine=next(_letter(place) for place, ones in enumerate(groups) if one in ones))
             for one in given
@@ -69,22 +68,22 @@ def members_of(given: Sequence[Member]) -> tuple[Member, ...]:
     if len(named) < len(given):
         unnamed = next(one.source for one in given if not one.machine)
         raise UsageError(
-            f'"{named[0].machine}" is a machine\'s name, and {unnamed} has none',
-            detail="whether they are the same machine cannot be told then",
+            f'{named[0].source} names its machine "{named[0].machine}", but {unnamed} names none',
+            detail="it is unknown whether they ran on the same machine",
             hint=_NAMES,
         )
     for first, one in _with_first(given):
         if different := _differences(first, one, _IDENTITY):
             raise UsageError(
-                f'{first.source} and {one.source} are both of "{one.machine}", and not of one machine',
+                f'{first.source} and {one.source} both name the machine "{one.machine}", but it differs',
                 detail="; ".join(different),
-                hint="give each machine a name of its own",
+                hint="give each machine its own name",
             )
     return tuple(given)
 
 
 def machines_of(members: Sequence[Member]) -> tuple[FleetMachine, ...]:
-    """Return the machines in the order in which they were given."""
+    """Return the machines in the given order."""
     return tuple(
         FleetMachine(
             name,
@@ -108,36 +107,37 @@ def by_machine(members: Sequence[Member]) -> dict[str, list[Member]]:
 
 
 def identity_notes(members: Sequence[Member], *, is_named: bool) -> list[str]:
-    """Return in sentences the assumptions behind the number of machines."""
+    """Return sentences on the assumptions behind the number of machines."""
     if is_named:
         return [*_exchanged(members), *_several_by_name(members)]
     return [
-        f"{name}: {len(ones)} experiments on alike processors, caches and memory count as one machine; "
-        f"if there are several, {_NAMES}"
+        f"{name}: {len(ones)} experiments with matching processors, caches and memory count as one machine; "
+        f"if they ran on several, {_NAMES}"
         for name, ones in by_machine(members).items()
         if len(ones) > 1
     ]
 
 
 def _several_by_name(members: Sequence[Member]) -> Iterator[str]:
-    """Yield the machines that are several by their names alone."""
-    for ones in _alike([ones[0] for ones in by_machine(members).values()]):
+    """Yield a sentence on each group of machines that differ only by name."""
+    for ones in _matching([ones[0] for ones in by_machine(members).values()]):
         if len(ones) > 1:
-            names, more = [one.machine for one in ones], len(ones) - _NAMED
-            listed = ", ".join(names[:_NAMED] if more > 0 else names[:-1])
+            names, more = [one.machine for one in ones], len(ones) - _MOST_NAMED
+            listed = ", ".join(names[:_MOST_NAMED] if more > 0 else names[:-1])
             yield (
-                f"{listed} and {f'{more} more' if more > 0 else names[-1]} have alike processors, caches and "
-                f"memory: they are {'two' if len(ones) == 2 else len(ones)} machines by their names"
+                f"{listed} and {f'{more} more' if more > 0 else names[-1]} have matching processors, caches "
+                f"and memory: they count as {'two' if len(ones) == 2 else len(ones)} machines because of "
+                "their names"
             )
 
 
 def _exchanged(members: Sequence[Member]) -> Iterator[str]:
-    """Yield memory and disks that differ from those in a machine's first experiment."""
+    """Yield a sentence on each experiment with other memory or disks than its machine's first experiment."""
     for first, one in _with_first(members):
         if found := [*_memory_difference(first, one), *_differences(first, one, [_DISKS])]:
             yield (
-                f"{first.source} and {one.source} are of one machine by its name, {one.machine}, "
-                f"in spite of other {'; '.join(found)}"
+                f"{first.source} and {one.source} count as one machine because of its name, {one.machine}, "
+                f"although these differ: {'; '.join(found)}"
             )
 
 
@@ -146,8 +146,8 @@ def _with_first(members: Sequence[Member]) -> list[tuple[Member, Member]]:
     return [(ones[0], one) for ones in by_machine(members).values() for one in ones]
 
 
-def _alike(members: Sequence[Member]) -> list[list[Member]]:
-    """Return groups of which no two are known to have different hardware; disks move, and do not count."""
+def _matching(members: Sequence[Member]) -> list[list[Member]]:
+    """Return groups without known differences in hardware; disks are ignored, because they can be moved."""
     groups: list[list[Member]] = []
     for one in members:
         for group in groups:
@@ -160,7 +160,7 @@ def _alike(members: Sequence[Member]) -> list[list[Member]]:
 
 
 def _letter(position: int) -> str:
-    """Return A, B and so on; after Z come A2, B2."""
+    """Return A, B and so on; A2, B2 after Z."""
     turn, place = divmod(position, len(ascii_uppercase))
     return ascii_uppercase[place] + (str(turn + 1) if turn else "")
 
@@ -171,16 +171,14 @@ def _differences(a: Member, b: Member, subjects: Sequence[str]) -> list[str]:
 
 
 def _memory_difference(a: Member, b: Member) -> list[str]:
-    """Return both sizes, unless they are alike but for the kernels' own share, or one is unknown."""
+    """Return both sizes in words; empty if equal within ``_SAME_MEMORY``, or if one is unknown."""
     sizes = [fact_at(one.experiment.host, "memory.total_bytes") for one in (a, b)]
-    if not all(isinstance(one, int) for one in sizes) or max(sizes) - min(sizes) <= _ALIKE_MEMORY * max(
-        sizes
-    ):
+    if not all(isinstance(one, int) for one in sizes) or max(sizes) - min(sizes) <= _SAME_MEMORY * max(sizes):
         return []
     return [f"memory: {numbers.size(sizes[0])} and {numbers.size(sizes[1])}"]
 
 
 def _facts(members: Sequence[Member]) -> Mapping[str, str]:
-    """Return the known facts; where a machine's experiments differ, all values."""
-    values = {of: dict.fromkeys(one.facts[of] for one in members if of in one.facts) for of in _TOLD}
+    """Return the known facts; all values of a fact if a machine's experiments differ."""
+    values = {of: dict.fromkeys(one.facts[of] for one in members if of in one.facts) for of in _FACTS}
     return {of: " / ".join(known) for of, known in values.items() if known}

@@ -1,4 +1,4 @@
-"""One report from experiments of several machines, from bundles or from the store."""
+"""One report on experiments of several machines, from bundles or from the store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgdyno.base import numbers
 from pgdyno.base.errors import UsageError
-from pgdyno.measure.view.words import SIGNS, direction_hint, metric_of
+from pgdyno.measure.view.wording import SIGNS, direction_hint, metric_of
 from pgdyno.model.experiments.fleet import MACHINE_NAME, Fleet, FleetComparison
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.report.charts.forest import ForestGroup, forest_plot
@@ -17,7 +17,7 @@ from pgdyno.report.elements.html import render
 from pgdyno.report.elements.tables import Figure, Table, columns, figure
 from pgdyno.results.fleets.fleet import combine
 from pgdyno.results.fleets.fleet_members import Member
-from pgdyno.results.fleets.fleet_words import (
+from pgdyno.results.fleets.fleet_sentences import (
     answer,
     experiment_table,
     forest_rows,
@@ -51,11 +51,10 @@ class _Section:
 
 
 def combine_experiments(references: Sequence[str]) -> Fleet:
-    """Return a fleet; each reference is a bundle's file or a stored id, or NAME= and one of them.
+    """Return a fleet. Each reference is a bundle's file or a stored id, optionally preceded by NAME=.
 
-    Or the only one is the file of a fleet that was run: FLEET.toml.
-    Raises: UsageError if they cannot be combined; StorageError for a bundle with which anything is wrong, and
-    for an unknown id.
+    A single reference may also be the file of a fleet that was run: FLEET.toml.
+    Raises: UsageError if they cannot be combined; StorageError for an invalid bundle or an unknown id.
     """
     first, *others = references
     is_fleet = Path(first).suffix == ".toml" and not others
@@ -65,9 +64,9 @@ def combine_experiments(references: Sequence[str]) -> Fleet:
 
 
 def write_fleet(fleet: Fleet, destination: Path | None = None) -> Path:
-    """Write the report and return its path: next to the store, with the newest experiment's id in its name.
+    """Write the report and return its path; by default next to the store, named by the newest experiment.
 
-    Raises: StorageError if it cannot be drawn or written.
+    Raises: StorageError if it cannot be rendered or written.
     """
     experiments = [one for machine in fleet.machines for one in machine.experiments]
     newest = max(experiments, key=lambda one: one.created).experiment
@@ -79,13 +78,13 @@ def write_fleet(fleet: Fleet, destination: Path | None = None) -> Path:
 
 
 def _of_fleet(file: Path) -> list[Member]:
-    """Return the bundles that a fleet has so far. Raises: UsageError if it has none."""
+    """Return the experiments of a fleet's bundles so far. Raises: UsageError if it has none."""
     order = read_fleet_file(file)
     kept = kept_bundles(order, lambda _: None)
     if not kept:
         raise UsageError(
             f'the fleet "{order.name}" has no bundles yet',
-            hint=f"pgdyno fleet run {file} has its machines measure",
+            hint=f"measure its machines: pgdyno fleet run {file}",
         )
     return [Member(order.bundle_name(machine), machine, one) for machine, one in kept.items()]
 

@@ -1,4 +1,4 @@
-"""Comparisons on several machines for the terminal, each with a forest plot of characters. Pure."""
+"""Comparisons on several machines for the terminal, each with a text-mode forest plot. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from pgdyno.base.text import sentence
-from pgdyno.measure.view.words import legend
+from pgdyno.measure.view.wording import legend
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.charts.forest import ForestRow
 from pgdyno.report.charts.scales import RatioScale, interval_extent, ratio_scale
 from pgdyno.report.elements.tables import Table
-from pgdyno.results.fleets.fleet_words import (
+from pgdyno.results.fleets.fleet_sentences import (
     answer,
     experiment_table,
     forest_rows,
@@ -28,11 +28,11 @@ from pgdyno.results.fleets.fleet_words import (
 )
 
 _COLUMNS = 110
-_PLOT = 37  # characters: what is left of 110 beside the figures
+_PLOT = 37  # characters: the rest of 110 after the figures
 
 
 def fleet_text(fleet: Fleet) -> str:
-    """Return the report as text: machines, answer, a forest plot for every comparison."""
+    """Return the report as text: machines, answer, and a forest plot per comparison."""
     return "\n".join(_lines(fleet)) + "\n"
 
 
@@ -73,7 +73,7 @@ def _forest(one: FleetComparison) -> Iterator[str]:
 
 
 def _plot(row: ForestRow, scale: RatioScale) -> str:
-    """Return an interval in characters: no change is a dotted line, an end beyond the axis an arrow."""
+    """Return an interval in characters: a dotted line marks no change, an arrow an end beyond the axis."""
     drawn = [" "] * _PLOT
     drawn[round(scale.place(1.0))] = "┊"
     if row.interval is not None:

@@ -1,6 +1,6 @@
-"""Have a fleet measured: each machine once, whose answer is a bundle that is kept here.
+"""Measures a fleet: each machine once. A machine's answer is a bundle, which is stored here.
 
-A bundle that is sound and here is a machine that is done: the next run leaves it out.
+A machine with a valid bundle is done: the next run skips it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from pgdyno.results.bundle_import import verified_experiment
 from pgdyno.results.stored import load_stored
 from pgdyno.store.files import write_whole
 
-_BUSY_S = 2.0  # arbitrary: between two looks at a machine on which another one measures
+_BUSY_S = 2.0  # arbitrary: between two attempts on a machine where another pgdyno measures
 
 
 def measure_on_worker(order: MachineOrder) -> bytes:
-    """Measure in a task of Dask; it is interrupted when nobody waits for it any more.
+    """Measure in a Dask task, which is interrupted when no client waits for it any more.
 
-    Raises: RefusedError on a worker that is root's, or that the network reaches; as ``measure_machine``.
+    Raises: RefusedError on a worker that runs as root or is reachable by network; as ``measure_machine``.
     """
     return measure_machine(order, task_is_wanted())
 
@@ -43,13 +43,13 @@ def measure_machine(
     is_wanted: Callable[[], bool] = lambda: True,
     run: Callable[..., str] = run_pgdyno,
 ) -> bytes:
-    """Return the bundle of the experiment that the ordered command makes, without its raw series.
+    """Run the ordered command and return the bundle of its experiment, without raw series.
 
-    While another pgdyno measures on this machine, it waits: for that of a worker that was killed, say.
+    Waits while another pgdyno measures on this machine, for example that of a killed worker.
     Raises: MeasurementError if the command fails; LockHeldError if the machine was not free within the limit;
     StorageError.
     """
-    servers = split_cpus(allowed_cpus(), is_wanted=True)  # as pgdyno gives them: the rest issues the load
+    servers = split_cpus(allowed_cpus(), is_wanted=True)  # pgdyno's own split: the other CPUs issue the load
     words = [*order.command, "--json"]
     ends_s = time.monotonic() + order.limit_s
     while True:
@@ -75,52 +75,54 @@ def _experiment(printed: str) -> str:
 
 
 def _bundle(experiment: str) -> bytes:
-    """Return the bundle as bytes. The raw series, some megabytes, stay in the store of this machine."""
+    """Return the bundle's bytes. The raw series, some megabytes, stay in the store of this machine."""
     with tempfile.TemporaryDirectory(prefix="pgdyno-fleet-") as directory:
         return export_bundle(load_stored(experiment), Path(directory) / "answer.zip").read_bytes()
 
 
-_MOST_BYTES = 64 << 20  # of a bundle without raw series: measured are 40 kB to 1 MB
-_TURN_S = 1.0  # arbitrary
-_NAMED = 8  # machines in a line
+_MOST_BYTES = 64 << 20  # of a bundle without raw series: measured sizes are 40 kB to 1 MB
+_POLL_S = 1.0  # arbitrary
+_MOST_NAMED = 8  # machines in a line
 _AWAITED = "waiting for workers with these resources"
 Answers: TypeAlias = Callable[[Sequence[str]], Iterator[tuple[str, object]]]
-"""Yields each of these machines with its answer, or the error in place of it."""
-Say: TypeAlias = Callable[[str], None]
+"""Yields each of these machines with its answer, or with an error instead."""
+Report: TypeAlias = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class MachineOutcome:
-    """A machine's bundle, or why there is none."""
+    """A machine's bundle, or the reason why it has none."""
 
     machine: str
     bundle: Path | None
     reason: str | None = None
 
 
-def run_fleet(order: FleetOrder, machines: Sequence[str], answers: Answers, say: Say) -> list[MachineOutcome]:
-    """Return the outcome of each machine, after those were measured that were not done.
+def run_fleet(
+    order: FleetOrder, machines: Sequence[str], answers: Answers, report: Report
+) -> list[MachineOutcome]:
+    """Measure the machines that are not done, and return the outcome of each machine.
 
     Raises: LockHeldError while another pgdyno runs the fleet here; StorageError; RemoteHostError.
     """
     directory = fleet_directory(order)
     directory.mkdir(mode=0o700, exist_ok=True)
     with exclusive_lock(directory / "run.lock"):
-        done, reasons = kept_bundles(order, say), {}
+        done, reasons = kept_bundles(order, report), {}
         for machine, answer in answers([one for one in machines if one not in done]):
             try:
                 done[machine] = _taken(order, machine, answer, done)
             except MeasurementError as error:
                 reasons[machine] = _words(error)
-                say(f"{machine}: {reasons[machine]}")
+                report(f"{machine}: {reasons[machine]}")
     return [
         MachineOutcome(one, directory / order.bundle_name(one) if one in done else None, reasons.get(one))
         for one in machines
     ]
 
 
-def kept_bundles(order: FleetOrder, say: Say) -> dict[str, Experiment]:
-    """Return the experiments of the machines that are done; ``say`` hears of bundles that are broken."""
+def kept_bundles(order: FleetOrder, report: Report) -> dict[str, Experiment]:
+    """Return the experiments of the machines that are done; invalid bundles are passed to ``report``."""
     found = {}
     for machine in order.machines:
         path = fleet_directory(order) / order.bundle_name(machine)
@@ -128,21 +130,21 @@ def kept_bundles(order: FleetOrder, say: Say) -> dict[str, Experiment]:
             try:
                 found[machine] = verified_experiment(verify_bundle(path))
             except StorageError as error:
-                say(f"{machine} counts as not measured: {_words(error)}")
+                report(f"{machine} counts as not measured: {_words(error)}")
     return found
 
 
 def fleet_directory(order: FleetOrder) -> Path:
-    """Return where a fleet's bundles are kept."""
+    """Return the directory of a fleet's bundles."""
     return workspace().fleets() / order.name
 
 
-def from_here(order: FleetOrder, say: Say) -> Answers:
-    """Return the answers that this process gets from this machine."""
+def from_here(order: FleetOrder, report: Report) -> Answers:
+    """Return a source of answers that measures on this machine, in this process."""
 
     def answers(machines: Sequence[str]) -> Iterator[tuple[str, object]]:
         for machine in machines:
-            say(f"{machine}: measuring here")
+            report(f"{machine}: measuring here")
             try:
                 yield machine, measure_machine(order.machine)
             except PgdynoError as error:
@@ -154,46 +156,46 @@ def from_here(order: FleetOrder, say: Say) -> Answers:
 def from_workers(
     order: FleetOrder,
     scheduler: DaskScheduler,
-    say: Say,
+    report: Report,
     make: Callable[[MachineOrder], bytes] = measure_on_worker,
 ) -> Answers:
-    """Return the answers of workers. A machine without a worker is waited for, and that is said."""
+    """Return a source of answers from workers. It waits for machines without a worker, and reports this."""
 
     def answers(machines: Sequence[str]) -> Iterator[tuple[str, object]]:
         waiting, last = set(machines), ""
         for machine in machines:
             scheduler.give(machine, make, order.machine)
         while waiting:
-            time.sleep(_TURN_S)
+            time.sleep(_POLL_S)
             for machine, answer in scheduler.answers():
                 waiting.remove(machine)
                 yield machine, answer
             measuring = scheduler.measuring() & waiting
             if waiting:
                 parts = (_listed("measuring", measuring), _listed(_AWAITED, waiting - measuring))
-                words = "; ".join(filter(None, (f"{len(waiting)} to go", *parts)))
-                if words != last:
-                    say(words)
-                last = words
+                progress = "; ".join(filter(None, (f"{len(waiting)} to go", *parts)))
+                if progress != last:
+                    report(progress)
+                last = progress
 
     return answers
 
 
 def _listed(words: str, machines: Collection[str]) -> str:
-    more = len(machines) - _NAMED
-    named = ", ".join(sorted(machines)[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(machines) - _MOST_NAMED
+    named = ", ".join(sorted(machines)[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
     return f"{words}: {named}" if machines else ""
 
 
 def _taken(order: FleetOrder, machine: str, answer: object, done: Mapping[str, Experiment]) -> Experiment:
-    """Return an answer's experiment; its bundle is kept then.
+    """Store an answer's bundle and return its experiment.
 
-    Raises: MeasurementError if it is no answer to this order; StorageError if it cannot be kept.
+    Raises: MeasurementError if it does not answer this order; StorageError if it cannot be stored.
     """
     if isinstance(answer, BaseException):
         raise MeasurementError(_words(answer))
     if not isinstance(answer, bytes):
-        raise MeasurementError(f"the answer is no bundle, but a {type(answer).__name__}")
+        raise MeasurementError(f"the answer is not a bundle, but a {type(answer).__name__}")
     if len(answer) > _MOST_BYTES:
         raise MeasurementError(
             f"the answer is too large: {numbers.size(len(answer))}, more than {numbers.size(_MOST_BYTES)}"
@@ -205,7 +207,7 @@ def _taken(order: FleetOrder, machine: str, answer: object, done: Mapping[str, E
             experiment = verified_experiment(verify_bundle(path))
         except StorageError as error:
             raise MeasurementError(
-                "the answer is no sound bundle", detail=error.detail or str(error)
+                "the answer is not a valid bundle", detail=error.detail or str(error)
             ) from error
     _require_ordered(experiment, done)
     write_whole(fleet_directory(order) / order.bundle_name(machine), answer)
@@ -213,17 +215,17 @@ def _taken(order: FleetOrder, machine: str, answer: object, done: Mapping[str, E
 
 
 def _require_ordered(experiment: Experiment, done: Mapping[str, Experiment]) -> None:
-    """Raise MeasurementError for one that compares nothing, or is another machine's, or of another order."""
+    """Raise MeasurementError if it compares nothing, is another machine's, or answers another order."""
     compared = _compared(experiment)
     if not compared:
         raise MeasurementError(f'the experiment "{experiment.id}" compares nothing')
     for machine, other in done.items():
         if experiment.id == other.id or experiment.blocks == other.blocks:
-            raise MeasurementError(f'the experiment "{experiment.id}" is that of {machine}')
+            raise MeasurementError(f'the experiment "{experiment.id}" is the one of {machine}')
         if not compared & _compared(other):
             raise MeasurementError(
                 f"the experiment has no comparison in common with that of {machine}",
-                detail=f"it asks: {experiment.question} That of {machine} asks: {other.question}",
+                detail=f"its question: {experiment.question} That of {machine}: {other.question}",
             )
 
 
@@ -232,7 +234,7 @@ def _compared(experiment: Experiment) -> set[tuple[str, str, str]]:
 
 
 def _words(error: BaseException) -> str:
-    """Return an error in one line. It may come from a worker: of any kind, with any text."""
+    """Return an error in one line. Errors of workers may have any type and any text."""
     if not isinstance(error, Exception):
         return type(error).__name__
     known = as_pgdyno_error(error)

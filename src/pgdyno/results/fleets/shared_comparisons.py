@@ -1,8 +1,8 @@
 """The comparisons that experiments share: the same work, and the same difference between two servers. Pure.
 
-A comparison is a workload, a baseline and a variant by name. Experiments that have one of the same names
-count together only if nothing that defines it is known to differ. What is not recorded on one side is told,
-and is no difference.
+A comparison is a workload, a baseline and a variant, each by name. Experiments with the same names are
+combined only if no property that defines the comparison is known to differ. A property that one side does not
+record is reported, and is not a difference.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pgdyno.postgres.secrets import REDACTED
 from pgdyno.results.fleets.fleet_members import Member
 from pgdyno.results.machines.same_experiment import work_of
 
-_UNSET, _NOT_GIVEN = "as it was", "not given"
+_UNSET, _NOT_GIVEN = "unchanged", "not given"
 _OWN_SERVER = "the experiment's own"
-_MAJOR = 10_000  # server_version_num counts minor versions below it
+_MAJOR = 10_000  # server_version_num is major * 10000 + minor
 
 _Conditions: TypeAlias = Mapping[str, str | None]
-"""All that defines a comparison, by subject; None: not recorded."""
+"""The properties that define a comparison, by subject; None: not recorded."""
 
 
 class Compared(NamedTuple):
@@ -37,7 +37,7 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True)
 class NotCombined:
-    """An experiment that is left out of a comparison, and why."""
+    """An experiment that is left out of a comparison, with the reason."""
 
     compared: Compared
     member: Member
@@ -46,9 +46,9 @@ class NotCombined:
 
 @dataclass(frozen=True)
 class SharedComparison:
-    """A comparison with the experiments that have it alike, and those that have another one.
+    """A comparison with the experiments that agree on it, and those left out.
 
-    ``unknown`` are subjects that are not recorded everywhere.
+    ``unknown`` are subjects that some experiments do not record.
     """
 
     compared: Compared
@@ -58,7 +58,7 @@ class SharedComparison:
 
 
 def shared_comparisons(members: Sequence[Member]) -> tuple[SharedComparison, ...]:
-    """Return every comparison of at least two experiments, in the order of the first that has it."""
+    """Return every comparison of at least two experiments, in order of first occurrence."""
     having: dict[Compared, list[Member]] = {}
     for member in members:
         for compared in comparisons_of(member.experiment):
@@ -73,7 +73,7 @@ def comparisons_of(experiment: Experiment) -> tuple[Compared, ...]:
 
 
 def _shared(compared: Compared, members: Sequence[Member]) -> SharedComparison:
-    """Keep the most machines, then the most experiments, of which no two are known to differ."""
+    """Keep the largest set without known differences: by number of machines, then of experiments."""
     conditions = _completed([_conditions(compared, one.experiment) for one in members])
     recorded = [*zip(members, conditions, strict=True)]
     known_first = sorted(recorded, key=lambda one: [*one[1].values()].count(None))
@@ -82,16 +82,16 @@ def _shared(compared: Compared, members: Sequence[Member]) -> SharedComparison:
         kinds.setdefault(tuple(one[1].values()), one)
     groups = [_agreeing([one, *known_first]) for one in kinds.values()]
     chosen = max(groups, key=lambda group: (len({one.machine for one in group.members}), len(group.members)))
-    kept = [(member, its) for member, its in recorded if member in chosen.members]
+    kept = [(member, values) for member, values in recorded if member in chosen.members]
     return SharedComparison(
         compared,
         tuple(member for member, _ in kept),
         tuple(
-            NotCombined(compared, member, _in_words(chosen, its))
-            for member, its in recorded
+            NotCombined(compared, member, _in_words(chosen, values))
+            for member, values in recorded
             if member not in chosen.members
         ),
-        tuple(dict.fromkeys(subject for _, its in kept for subject, value in its.items() if value is None)),
+        tuple(dict.fromkeys(subject for _, by in kept for subject, value in by.items() if value is None)),
     )
 
 
@@ -100,7 +100,7 @@ def _conditions(compared: Compared, experiment: Experiment) -> _Conditions:
     variants = {one.name: one for one in experiment.variants}
     return {
         **work_of(compared.workload, experiment),
-        "way of measuring": experiment.design.kind,
+        "design": experiment.design.kind,
         "phase": experiment.design.phase,
         "PostgreSQL's major version": str(number // _MAJOR) if isinstance(number, int) else None,
         **_of_variant(variants[compared.baseline]),
@@ -109,7 +109,7 @@ def _conditions(compared: Compared, experiment: Experiment) -> _Conditions:
 
 
 def _of_variant(variant: Variant) -> _Conditions:
-    """Return its settings; of another server than the experiment's own only the name is recorded."""
+    """Return a variant's settings and server; None for a named server, of which only the name is recorded."""
     settings = {
         f"{display_name(name)} of {variant.name}": None if value == REDACTED else value
         for name, value in variant.settings.items()
@@ -118,21 +118,21 @@ def _of_variant(variant: Variant) -> _Conditions:
 
 
 def _completed(conditions: Sequence[_Conditions]) -> list[_Conditions]:
-    """Return all with the same subjects; one that an experiment does not mention was left as it was."""
-    subjects = dict.fromkeys(subject for its in conditions for subject in its)
+    """Return all conditions with the same subjects; a subject that an experiment lacks was left unchanged."""
+    subjects = dict.fromkeys(subject for one in conditions for subject in one)
     missing = {of: _NOT_GIVEN if of.startswith("--") else _UNSET for of in subjects}
-    return [{of: its.get(of, missing[of]) for of in subjects} for its in conditions]
+    return [{of: one.get(of, missing[of]) for of in subjects} for one in conditions]
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Experiments that agree in pairs; ``known`` has each subject's value, and the member that told it."""
+    """Experiments that agree pairwise; ``known`` has each subject's value and the member that recorded it."""
 
     members: list[Member]
     known: dict[str, tuple[str, Member]]
 
     def differences(self, conditions: _Conditions) -> list[str]:
-        """Return the subjects that are known to differ."""
+        """Return the subjects with known differences."""
         return [
             of
             for of, value in conditions.items()
@@ -141,15 +141,16 @@ class _Group:
 
 
 def _agreeing(recorded: Sequence[tuple[Member, _Conditions]]) -> _Group:
-    """Return those that agree with the first and with all taken before them.
+    """Return the group that grows from the first experiment: each next one joins if it has no difference.
 
-    What the first do not know is known from the next that do: they cannot bring two together that differ.
+    A value that the first ones do not record is taken from the next one that does: two experiments that
+    differ never share a group.
     """
     group = _Group([], {})
-    for member, its in recorded:
-        if member not in group.members and not group.differences(its):
+    for member, values in recorded:
+        if member not in group.members and not group.differences(values):
             group.members.append(member)
-            for of, value in its.items():
+            for of, value in values.items():
                 if value is not None:
                     group.known.setdefault(of, (value, member))
     return group
@@ -157,6 +158,6 @@ def _agreeing(recorded: Sequence[tuple[Member, _Conditions]]) -> _Group:
 
 def _in_words(chosen: _Group, conditions: _Conditions) -> str:
     subject, *others = chosen.differences(conditions)
-    known, told_by = chosen.known[subject]
+    known, member = chosen.known[subject]
     more = f", and {len(others)} more {'difference' if len(others) == 1 else 'differences'}" if others else ""
-    return f"{subject} is {conditions[subject]}, {known} on {told_by.label}{more}"
+    return f"{subject} is {conditions[subject]}, {known} on {member.label}{more}"

@@ -1,1 +1,1 @@
-"""Comparison of two machines or builds."""
+"""Comparison of two machines."""

@@ -1,4 +1,4 @@
-"""Compare two machines by experiments that ran on both, from bundles or from the store."""
+"""Compares two machines by an experiment that ran on both, from bundles or from the store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pgdyno.base import numbers
-from pgdyno.measure.view.words import SIGNS
+from pgdyno.measure.view.wording import SIGNS
 from pgdyno.model.experiments.machine_comparison import MachineComparison
 from pgdyno.report.elements.html import render
 from pgdyno.results.machines.machine_comparison import compare_machines
@@ -33,16 +33,15 @@ _PAGE = "machines.html.j2"
 def compare_experiments(a: str, b: str, prices: Mapping[str, float]) -> MachineComparison:
     """Return the comparison of two machines; each experiment is a bundle's file or a stored id.
 
-    Both are compared as bundles have them, so that what is left out of one is no difference to the other.
-    Raises: UsageError if they are not the same experiment; StorageError for a bundle with which anything is
-    wrong, and for an unknown id.
+    Both are compared in the form of bundles, so data that bundles omit are no difference.
+    Raises: UsageError if they did different work; StorageError for an invalid bundle or an unknown id.
     """
     with drawing(_WHAT):
         return compare_machines(given_experiment(a), given_experiment(b), prices)
 
 
 def write_machines(found: MachineComparison, destination: Path) -> Path:
-    """Write the comparison as one HTML file. Raises: StorageError if it cannot be drawn or written."""
+    """Write the comparison as one HTML file. Raises: StorageError if it cannot be rendered or written."""
     with drawing(_WHAT):
         page = render_machines(found)
     write_whole(destination, page.encode())

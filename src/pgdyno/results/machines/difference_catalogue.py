@@ -1,9 +1,9 @@
 """Possible differences between two machines' experiments, and their weight. Pure.
 
-Differences of the machines themselves are not included.
+Differences between the machines themselves are not included.
 
-An entry says the most that is known to happen, not what is usual: a difference that decided one published
-result is not dismissed because it did nothing in another. What an entry rests on is its ``source``.
+The weight is the largest known effect, not the usual one: a difference that decided one published result is
+listed even if it had no effect in another. ``source`` names the evidence of an entry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from pgdyno.base import numbers
 from pgdyno.measure.records.recorded_facts import (
     BETWEEN_MITIGATIONS,
-    Told,
+    FactReader,
     arms_in_turns,
     client_place,
     fact_at,
@@ -53,13 +53,13 @@ _TUNED = "TuneD's profile postgresql"
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that may differ. ``concerns`` says whether it does for this pair of experiments.
+    """One possible difference. ``concerns`` decides whether it applies to a pair of experiments.
 
-    ``between`` is what stands between the items of what is told, where only those that differ are shown.
+    ``between`` separates the items of a value of which only differing items are shown; None: shown in whole.
     """
 
     subject: str
-    told: Told
+    read: FactReader
     weight: Weight | Weighing
     reason: str
     source: str
@@ -67,14 +67,14 @@ class Entry:
     between: str | None = None
 
     def weigh(self, a: str | None, b: str | None) -> Weight:
-        """Return how much it matters; with an unknown side, as much as it can."""
+        """Return the weight of two values; the largest possible weight if one is unknown."""
         if isinstance(self.weight, Weight):
             return self.weight
         return Weight.TENS if a is None or b is None else self.weight(a, b)
 
 
 def _by(pattern: re.Pattern[str], same: Weight, other: Weight) -> Weighing:
-    """Return a weighing by whether both values have the same beginning."""
+    """Return a weighing that gives ``same`` if ``pattern`` matches the same prefix of both values."""
 
     def weigh(a: str, b: str) -> Weight:
         of_a, of_b = pattern.match(a), pattern.match(b)
@@ -108,12 +108,12 @@ def _stolen(experiment: Experiment) -> str | None:
 
 
 def _by_stolen_share(a: str, b: str) -> Weight:
-    """Weigh by stolen share: a neighbour that takes much also disturbs the remainder."""
+    """Weigh by stolen share: a neighbour that takes much CPU time also disturbs the rest."""
     return Weight.TENS if max(int(share.rstrip(" %")) for share in (a, b)) >= _MUCH_STOLEN else Weight.FEW
 
 
 def _same_count(a: Experiment, b: Experiment) -> bool:
-    """Whether the machines have as many CPUs, so that others than these limit the server."""
+    """Whether both machines have the same number of CPUs; otherwise the machines themselves differ."""
     counts = [fact_at(one.host, "cpu.logical_count") for one in (a, b)]
     return counts[0] is not None and counts[0] == counts[1]
 
@@ -165,14 +165,14 @@ _PROGRAM = (
         "memory allocator",
         of_server("program.allocator"),
         Weight.FEW,
-        "memory contexts keep most blocks, so that malloc is seldom asked",
+        "memory contexts keep most blocks and seldom call malloc",
         ESTIMATE,
     ),
     Entry(
         "malloc's variables",
         of_server("program.malloc_variables", _variables),
         Weight.FEW,
-        "as the allocator",
+        "they configure the memory allocator",
         ESTIMATE,
     ),
     Entry(
@@ -217,14 +217,14 @@ _KERNEL = (
         "frequency governor",
         of_host("cpu.governor"),
         Weight.TENS,
-        "powersave of some drivers keeps to the lowest frequency; others follow load late",
+        "with some drivers, powersave stays at the lowest frequency; others follow the load late",
         "docs.kernel.org/admin-guide/pm/cpufreq.html",
     ),
     Entry(
-        "answers to processors' vulnerabilities",
+        "CPU vulnerability mitigations",
         mitigations,
         Weight.TENS,
-        "up to 20 % on old processors, 5 % on new ones; many follow from the processor",
+        "up to 20 % on old processors, 5 % on new ones; many depend on the processor",
         ESTIMATE,
         between=BETWEEN_MITIGATIONS,
     ),
@@ -242,7 +242,7 @@ _KERNEL = (
         "clock source",
         of_host("cpu.clocksource"),
         Weight.FEW,
-        "one that is no register makes every timing a call of the kernel",
+        "a clock source that is not a CPU register makes every timing a system call",
         "manual, pg_test_timing",
     ),
     Entry(
@@ -279,7 +279,7 @@ _KERNEL = (
         "kernel.io_uring_disabled",
         of_sysctl("kernel.io_uring_disabled"),
         Weight.FEW,
-        "whether io_method = io_uring can be had",
+        "decides whether io_method = io_uring is available",
         "kernel.org, io_uring_disabled",
     ),
     Entry(
@@ -289,7 +289,7 @@ _KERNEL = (
         "distribution",
         of_host("kernel.distribution"),
         Weight.LITTLE,
-        "what of it matters is named by itself; libc is not recorded",
+        "its relevant parts are listed separately; libc is not recorded",
         ESTIMATE,
     ),
 )
@@ -298,35 +298,33 @@ _PLACE = (
         "client",
         client_place,
         Weight.TENS,
-        "on the server's CPUs pgbench took about 20 % of them, and bent the curve",
+        "on the server's CPUs, pgbench took about 20 % of them and flattened the curve",
         _CLIENTS,
     ),
     Entry(
         "CPU time taken by the hypervisor",
         _stolen,
         _by_stolen_share,
-        "others used the machine meanwhile: it can do more than was measured",
+        "other guests used the machine during the measurement: it can do more than was measured",
         _MEASURED,
     ),
     Entry(
         "CPUs that the server may use",
         server_cpus,
         Weight.DECIDES,
-        "limits of control groups, and CPUs that the client has; so many CPUs, so much work",
+        "limits of cgroups, and CPUs reserved for the client; the work is proportional to the CPUs",
         "arithmetic",
         _same_count,
     ),
     Entry(
         "memory limit", _memory_limit, Weight.TENS, "page cache counts towards it", "kernel.org, cgroup-v2"
     ),
-    Entry(
-        "side by side", arms_in_turns, Weight.FEW, "after each turn caches are filled again", "docs/method.md"
-    ),
+    Entry("side by side", arms_in_turns, Weight.FEW, "caches are refilled after each turn", "docs/method.md"),
     Entry(
         "idle CPUs",
         idling,
         Weight.TENS,
-        "to wake a CPU that sleeps can take longer than a statement",
+        "waking a sleeping CPU can take longer than a statement",
         "docs/decisions/0027",
         lambda a, b: a.awake is not None or b.awake is not None,
     ),
@@ -334,7 +332,7 @@ _PLACE = (
         "pgdyno with its driver",
         lambda experiment: experiment.pgdyno_version,
         Weight.FEW,
-        "the driver issues the load, and takes CPU time for it",
+        "the driver issues the load and uses CPU time for it",
         _MEASURED,
     ),
     Entry(
@@ -375,7 +373,7 @@ _PLACE = (
     ),
 )
 ENTRIES = (*_PROGRAM, *_KERNEL, *_PLACE)
-"""In the order in which they are told among those that matter as much."""
+"""In the order of display among entries of equal weight."""
 
 NAMED_SYSCTLS = frozenset(entry.subject for entry in ENTRIES if entry.subject.startswith(("kernel.", "vm.")))
-"""Settings of the kernel that have an entry of their own."""
+"""Kernel settings with their own entries."""

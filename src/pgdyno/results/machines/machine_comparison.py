@@ -1,17 +1,17 @@
-"""Compare two machines on one experiment. Pure.
+"""Compares two machines on one experiment. Pure.
 
-The ratio of their results, and all other differences.
+The result is the ratio of their results, and a list of all other differences.
 
-The two were measured apart, so that nothing cancels between them: the unit of inference is a round of each,
-and the interval is Welch's of the difference of two means of log rates (``stats.decision.decide_apart``).
-It says how well these two machines are known while they were measured. Other instances of the same type are
-not in it: machines that are sold as the same differ.
+The two were measured separately, so nothing cancels between them. The unit of inference is a round of each
+machine, and the interval is Welch's for the difference of two means of log rates
+(``stats.decision.decide_apart``). It describes these two machines at the time of measuring. It does not cover
+other instances of the same type: machines sold under the same name differ.
 
-Sources: Abedi, Brecht (2017), ICPE: common methods tell identical instances apart; Maricq et al. (2018),
-OSDI: 835 servers of a few types.
+Sources: Abedi, Brecht (2017), ICPE: common methods find differences between identical instances; Maricq et
+al. (2018), OSDI: 835 servers of a few types.
 
-All differences besides the machines are listed, heaviest first. Unknown is a value: what is not known on
-one side, or on both, is told as such and never taken for equal.
+All differences other than the machines are listed, heaviest first. Facts unknown on one side or both are
+listed as unknown, never taken as equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from pgdyno.base import numbers
 from pgdyno.measure.records.recorded_facts import client_share, fact_at, frequency_mhz, stolen_share, sysctls
-from pgdyno.measure.verdicts.analysis import BACKGROUND_RATE_ASKED, missed_rate, verdict_metrics
+from pgdyno.measure.verdicts.analysis import REQUIRED_BACKGROUND_SHARE, missed_rate, verdict_metrics
 from pgdyno.measure.verdicts.durability import breaches, warnings
 from pgdyno.measure.verdicts.failures import MOST_MORE, failed_transactions
 from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
@@ -49,18 +49,18 @@ from pgdyno.stats.sample import Sample
 _SECONDS_PER_HOUR = 3600
 _MHZ_PER_GHZ = 1000
 _DISTURBED = VoidThresholds().steal_share
-"""An experiment's own limit is higher where the machine was disturbed throughout."""
+"""The default limit: an experiment's own limit is higher if the machine was disturbed throughout."""
 _SIMULATED = "SIMULATED: "
-"""How the note of an experiment begins whose figures were made up and not measured."""
+"""Prefix of the note on an experiment with made-up figures."""
 _MOST_NAMED = 8
 
 
 def compare_machines(
     a: Experiment, b: Experiment, prices: Mapping[str, float] | None = None
 ) -> MachineComparison:
-    """Return everything that can be said about two machines; ``prices`` are in dollars per hour, by A and B.
+    """Return the comparison of two machines; ``prices`` are in dollars per hour, by A and B.
 
-    Raises: UsageError if the experiments are not the same one.
+    Raises: UsageError if the two did not run the same experiment.
     """
     common = common_part(a, b)
     metrics = _compared(a, b, common)
@@ -80,7 +80,7 @@ def compare_machines(
 
 
 def _compared(a: Experiment, b: Experiment, common: Common) -> tuple[ComparedMetric, ...]:
-    """Return every metric of every workload and variant, corrected by Holm for their number."""
+    """Return every metric of every workload and variant, Holm-corrected for their number."""
     found = [
         one
         for workload in common.workloads
@@ -95,7 +95,7 @@ def _compared(a: Experiment, b: Experiment, common: Common) -> tuple[ComparedMet
 def _metric(
     a: Experiment, b: Experiment, workload: str, variant: str, metric: Metric
 ) -> ComparedMetric | None:
-    """Return one comparison; None where neither side has the metric."""
+    """Return one comparison; None if neither side has the metric."""
     rounds = [_log_values(one, workload, variant, metric.name) for one in (a, b)]
     if not any(rounds):
         return None
@@ -139,12 +139,12 @@ def _metric(
 
 
 def _emulated(a: Experiment, b: Experiment) -> list[str]:
-    """Say which side has no speed of its own."""
+    """Return a reason per emulated side: its speed is not that of a real machine."""
     return [f"{side} ran emulated" for side, one in ((A, a), (B, b)) if one.emulated_machine]
 
 
 def _failed(a: Experiment, b: Experiment, workload: str, variant: str) -> Iterator[str]:
-    """Say of how many transactions failed on either side, if too many for a comparison did."""
+    """Yield the shares of failed transactions if there are too many for a comparison."""
     wanted = (workload, variant)
     shares = [
         next((one.share for one in failed_transactions(side) if (one.workload, one.variant) == wanted), 0.0)
@@ -158,18 +158,18 @@ def _failed(a: Experiment, b: Experiment, workload: str, variant: str) -> Iterat
 
 
 def _missed(side: str, experiment: Experiment, workload: str, variant: str) -> Iterator[str]:
-    """Report a missed background rate; its cost to the other load is then unknown."""
+    """Yield a reason if the background rate was missed: its cost to the other load is then unknown."""
     how = missed_rate(experiment.blocks, workload, variant)
     if how is not None:
         yield (
             f"{side} missed the background rate in {how.passes} of {how.of_passes} passes: "
-            f"{numbers.share(how.lowest, 0)} of it at worst ({numbers.share(BACKGROUND_RATE_ASKED)} is "
+            f"{numbers.share(how.lowest, 0)} of it at worst ({numbers.share(REQUIRED_BACKGROUND_SHARE)} is "
             "required)"
         )
 
 
 def _log_values(experiment: Experiment, workload: str, variant: str, metric: str) -> list[list[float]]:
-    """Return ln of a metric by round, without blocks that do not count."""
+    """Return ln of a metric by round, without void blocks."""
     rounds: dict[int, list[float]] = {}
     for block in experiment.blocks:
         if block.workload != workload or block.void_for(variant):
@@ -186,7 +186,7 @@ def _mean(log_values: Sequence[Sequence[float]]) -> float | None:
 
 
 def _per_frequency(a: Experiment, b: Experiment, metrics: Sequence[ComparedMetric]) -> Iterator[DerivedRatio]:
-    """Yield throughput for each GHz, and cycles of the server for each transaction, where both are known."""
+    """Yield throughput per GHz, and server cycles per transaction, if both frequencies are known."""
     mhz = [frequency_mhz(one) for one in (a, b)]
     if mhz[0] is None or mhz[1] is None:
         return
@@ -202,7 +202,7 @@ def _per_frequency(a: Experiment, b: Experiment, metrics: Sequence[ComparedMetri
 
 
 def _per_price(metrics: Sequence[ComparedMetric], prices: Mapping[str, float]) -> Iterator[DerivedRatio]:
-    """Yield transactions for each dollar. Prices are exact, so that the interval is the ratio's, scaled."""
+    """Yield transactions per dollar. Prices are exact, so the interval is the ratio's, scaled."""
     if prices.keys() >= {A, B}:
         for one in metrics:
             if one.metric == THROUGHPUT:
@@ -220,7 +220,7 @@ def _derived(one: ComparedMetric, title: str, of_a: float, of_b: float) -> Itera
 
 
 def _side(name: str, mine: Experiment, other: Experiment, prices: Mapping[str, float]) -> Side:
-    said = {
+    facts = {
         what: fact_at(document, path)
         for what, document, path in (
             ("model", mine.host, "cpu.model"),
@@ -228,20 +228,19 @@ def _side(name: str, mine: Experiment, other: Experiment, prices: Mapping[str, f
             ("version", mine.server, "version"),
         )
     }
-    cpus = "CPUs unknown" if said["cpus"] is None else f"{said['cpus']} CPUs"
+    cpus = "CPUs unknown" if facts["cpus"] is None else f"{facts['cpus']} CPUs"
     return Side(
         name=name,
         experiment=mine.id,
         created=mine.created,
-        machine=f"{said['model'] or 'processor unknown'}, {cpus}",
-        server="PostgreSQL" if said["version"] is None else f"PostgreSQL {said['version']}",
+        machine=f"{facts['model'] or 'processor unknown'}, {cpus}",
+        server="PostgreSQL" if facts["version"] is None else f"PostgreSQL {facts['version']}",
         price_per_hour=prices.get(name),
         notes=tuple(note for note in mine.notes if note not in other.notes),
     )
 
 
 def _warnings(a: Experiment, b: Experiment, common: Common, of_instances: str | None) -> Iterator[str]:
-    """Yield the warnings that must not be overlooked."""
     for side, one in ((A, a), (B, b)):
         yield from _without_a_machine(side, one)
     for side, one in ((A, a), (B, b)):
@@ -262,7 +261,7 @@ def _warnings(a: Experiment, b: Experiment, common: Common, of_instances: str | 
 
 
 def _without_a_machine(side: str, one: Experiment) -> Iterator[str]:
-    """Yield why figures are those of no machine."""
+    """Yield warnings about figures that no real machine produced."""
     if one.emulated_machine:
         yield (
             f"{side} RAN EMULATED: its server was built for {one.emulated_machine}. Its results can be "
@@ -272,9 +271,9 @@ def _without_a_machine(side: str, one: Experiment) -> Iterator[str]:
 
 
 def differences(a: Experiment, b: Experiment, variants: Sequence[str]) -> tuple[Difference, ...]:
-    """Return everything not known to be the same on both sides, except the machines.
+    """Return everything not known to be equal on both sides, except the machines.
 
-    ``variants`` are those that are compared.
+    ``variants`` are the compared ones.
     """
     found = [
         *(one for entry in ENTRIES if entry.concerns(a, b) for one in _of(entry, a, b)),
@@ -287,7 +286,7 @@ def differences(a: Experiment, b: Experiment, variants: Sequence[str]) -> tuple[
 
 
 def _of(entry: Entry, a: Experiment, b: Experiment) -> Iterator[Difference]:
-    of_a, of_b = entry.told(a), entry.told(b)
+    of_a, of_b = entry.read(a), entry.read(b)
     if of_a is not None and of_a == of_b:
         return
     weight = entry.weigh(of_a, of_b)
@@ -298,13 +297,13 @@ def _of(entry: Entry, a: Experiment, b: Experiment) -> Iterator[Difference]:
 
 
 def _only(mine: str, other: str, between: str) -> str:
-    """Return the items that the other one does not have."""
+    """Return the items of ``mine`` that ``other`` lacks; ``without`` if there are none."""
     others = other.split(between)
     return between.join(one for one in mine.split(between) if one not in others) or "without"
 
 
 def _other_builds(a: Experiment, b: Experiment, variants: Sequence[str]) -> Iterator[Difference]:
-    """Yield variants that ran on another server than the baseline, of whose build nothing is recorded."""
+    """Yield variants with another server than the baseline's: the build of that server is not recorded."""
     for name in variants:
         servers = [
             {one.name: one.server for one in experiment.variants}[name]
@@ -313,12 +312,12 @@ def _other_builds(a: Experiment, b: Experiment, variants: Sequence[str]) -> Iter
         ]
         if not all(servers):
             subject = f"build of the server of {name}"
-            reason = "recorded is the baseline's alone, which is another one"
+            reason = "only the build of the baseline's server is recorded, which is a different one"
             yield Difference(subject, None, None, Weight.TENS, reason, "see compiler's flags")
 
 
 def _other_sysctls(a: Experiment, b: Experiment) -> Iterator[Difference]:
-    """Yield settings of the kernel without an entry of their own: in one line, for they matter little."""
+    """Yield the kernel settings without their own entries, all in one difference: they matter little."""
     of_a, of_b = sysctls(a), sysctls(b)
     names = [name for name in of_a if name not in NAMED_SYSCTLS and of_a[name] != of_b.get(name, of_a[name])]
     if names:
@@ -329,6 +328,6 @@ def _other_sysctls(a: Experiment, b: Experiment) -> Iterator[Difference]:
             ", ".join(of_a[name] for name in shown),
             ", ".join(of_b[name] for name in shown),
             Weight.LITTLE,
-            "several follow from the memory's size; none is known to matter to a server on a socket",
+            "several depend on the memory size; none is known to affect a server on a socket",
             "pgdyno's estimate",
         )

@@ -1,4 +1,4 @@
-"""Facts about two machines and their consequences for a comparison. Pure."""
+"""Facts about two machines, and their consequences for a comparison. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgdyno.measure.records.recorded_facts import (
-    Told,
+    FactReader,
     frequency_source,
     gigahertz,
     member,
@@ -20,15 +20,15 @@ from pgdyno.model.experiments.machine_comparison import MachineFact
 
 
 def _disk(disk: Mapping[str, Any]) -> str:
-    told = (
+    parts = (
         member("name")(disk),
         member("size_bytes", size)(disk),
         member("is_rotational", lambda value: "rotating" if value else "solid state")(disk),
     )
-    return ", ".join(text for text in told if text is not None)
+    return ", ".join(text for text in parts if text is not None)
 
 
-MACHINE: tuple[tuple[str, Told], ...] = (
+MACHINE: tuple[tuple[str, FactReader], ...] = (
     ("processor", of_host("cpu.model")),
     ("architecture", of_host("cpu.architecture")),
     ("CPUs", of_host("cpu.logical_count")),
@@ -45,34 +45,34 @@ MACHINE: tuple[tuple[str, Told], ...] = (
     ("virtualisation", of_host("cpu.virtualisation")),
     ("disks", of_disks(_disk)),
 )
-"""What is told of a machine, in this order."""
+"""The facts about a machine, in order of display."""
 
 INSTANCE = ("CPUs", "cores", "SMT")
-"""Where these differ, instances are compared and not architectures."""
+"""If these differ, the comparison is one of instances, not of architectures."""
 
 
 def machine_facts(a: Experiment, b: Experiment) -> tuple[MachineFact, ...]:
-    """Return the facts about the machines, alike or not; unknown on both: left out."""
-    told = [MachineFact(subject, tell(a), tell(b)) for subject, tell in MACHINE]
-    return tuple(fact for fact in told if fact.a is not None or fact.b is not None)
+    """Return the facts about the machines, equal or not, without those unknown on both."""
+    facts = [MachineFact(subject, read(a), read(b)) for subject, read in MACHINE]
+    return tuple(fact for fact in facts if fact.a is not None or fact.b is not None)
 
 
 def instance_warning(facts: Sequence[MachineFact]) -> str | None:
-    """Say that instances are compared and not architectures, where their CPUs are not alike in number."""
-    telling = [fact for fact in facts if fact.subject in INSTANCE]
+    """Return a warning that instances are compared, not architectures; None if their CPU counts are equal."""
+    counts = [fact for fact in facts if fact.subject in INSTANCE]
     unequal = [
         f"{fact.subject} {fact.a or 'unknown'} and {fact.b or 'unknown'}"
-        for fact in telling
+        for fact in counts
         if not fact.is_equal
     ]
-    missing = [subject for subject in INSTANCE if subject not in {fact.subject for fact in telling}]
+    missing = [subject for subject in INSTANCE if subject not in {fact.subject for fact in counts}]
     reasons = [*unequal, *(f"{subject} unknown" for subject in missing)]
     return f"this compares instances, not architectures: {'; '.join(reasons)}" if reasons else None
 
 
 def frequency_warning(a: Experiment, b: Experiment) -> str | None:
-    """Say that the frequencies are not of one kind, where they were read from different places."""
+    """Return a warning if the frequencies come from different sources, else None."""
     of_a, of_b = frequency_source(a), frequency_source(b)
     if of_a == of_b:
         return None
-    return f"the frequencies are not of one kind: A's is from {of_a}, B's from {of_b}"
+    return f"the frequencies are not comparable: A's is from {of_a}, B's from {of_b}"

@@ -1,4 +1,4 @@
-"""Two machines compared, as sentences and tables for the terminal. Pure."""
+"""A comparison of two machines as sentences and tables. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import groupby
 
 from pgdyno.base import numbers
 from pgdyno.base.text import listed, sentence
-from pgdyno.measure.view.words import compact, effect_text, half_width, metric_of, symbol
+from pgdyno.measure.view.wording import compact, effect_text, half_width, metric_of, symbol
 from pgdyno.model.experiments.machine_comparison import (
     ComparedMetric,
     DerivedRatio,
@@ -23,11 +23,11 @@ from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
 from pgdyno.results.machines.difference_catalogue import ESTIMATE
 
 SCOPE = (
-    "The intervals are about these two machines while they were measured: another instance of the same type "
+    "The intervals describe these two machines at the time of measuring: another instance of the same type "
     "may be faster or slower."
 )
 UNKNOWN = "unknown"
-_LONGEST = 60  # characters of a value; --json has all of it
+_LONGEST = 60  # characters of a value; --json has the whole value
 _TITLES = {
     "server_cpu_us_per_transaction": "server CPU (µs per transaction)",
     TAIL_MEAN: "slowest 5 %, mean latency (ms)",
@@ -42,13 +42,13 @@ _ANSWERS = {
 
 
 def side_line(side: Side) -> str:
-    """Return which machine A or B is."""
+    """Return a line that identifies machine A or B."""
     price = "" if side.price_per_hour is None else f", ${numbers.plain(side.price_per_hour)} per hour"
     return f"{side.name}  {side.machine}, {side.server}{price} ({side.experiment})"
 
 
 def answer(found: MachineComparison) -> str:
-    """Return in one sentence where which machine has the higher throughput."""
+    """Return one sentence on which machine has the higher throughput on which workloads."""
     by_decision: dict[Decision, list[ComparedMetric]] = {decision: [] for decision in _ANSWERS}
     for one in found.metrics:
         if one.metric == THROUGHPUT:
@@ -62,7 +62,7 @@ def answer(found: MachineComparison) -> str:
 
 
 def _places(ones: Sequence[ComparedMetric], found: MachineComparison) -> list[str]:
-    """Return workloads with their effects; of numbers of clients or workers the range of the effects."""
+    """Return workloads with their effects; with several numbers of clients or workers, the effects' range."""
     places: dict[str, list[ComparedMetric]] = {}
     for one in ones:
         places.setdefault(_name(one, one.load or one.workload, found), []).append(one)
@@ -84,7 +84,7 @@ def _effects(ones: Sequence[ComparedMetric]) -> str:
 
 
 def metric_tables(found: MachineComparison) -> Iterator[Table]:
-    """Yield a table for every workload; for those that differ in their level alone, one by levels."""
+    """Yield a table per workload; workloads that differ only in their level share one table."""
     for (name, unit), ones in groupby(
         found.metrics, key=lambda one: (_name(one, one.load or one.workload, found), one.unit)
     ):
@@ -129,7 +129,7 @@ def _by_level(name: str, unit: str, ones: Sequence[ComparedMetric]) -> Table:
 
 
 def derived_tables(ratios: Sequence[DerivedRatio], found: MachineComparison) -> Iterator[Table]:
-    """Yield a table for everything that follows from a ratio: for each GHz, for each dollar."""
+    """Yield a table for each quantity derived from a ratio: per GHz, per dollar."""
     names = {(one.workload, one.variant): _name(one, one.workload, found) for one in found.metrics}
     for title in dict.fromkeys(one.title for one in ratios):
         rows = tuple(
@@ -162,7 +162,7 @@ def difference_tables(differences: Sequence[Difference]) -> Iterator[Table]:
         yield _difference_table(f"What else differs and {weight}", [*ones])
     unknown = [one for one in differences if not one.is_known]
     if unknown:
-        yield _difference_table("Not known on both sides, so perhaps different", unknown)
+        yield _difference_table("Unknown on one side or both, possibly different", unknown)
 
 
 def all_differences(differences: Sequence[Difference]) -> Table:
@@ -171,18 +171,18 @@ def all_differences(differences: Sequence[Difference]) -> Table:
         (*_difference_row(one)[:3], f"{_short_weight(one.weight)}: {one.reason} ({one.source})")
         for one in sorted(differences, key=lambda one: not one.is_known)
     )
-    caption = "Known to differ, the heaviest first; then what is not known on both sides"
-    return Table(caption, columns("", "A", "B", "how much, at most, and why"), rows)
+    caption = "Known differences, heaviest first; then those unknown on one side or both"
+    return Table(caption, columns("", "A", "B", "largest effect, and why"), rows)
 
 
 def notes(found: MachineComparison) -> Iterator[str]:
-    """Yield the notes that only one of them has."""
+    """Yield the notes that only one side has."""
     for side in found.sides:
         yield from (f"Note of {side.name}: {note}" for note in side.notes)
 
 
 def withheld(found: MachineComparison) -> Iterator[str]:
-    """Yield why nothing is said where the interval alone does not show it, every reason once."""
+    """Yield why comparisons are undecided if their intervals do not show it, each reason once."""
     reasons: dict[str, list[str]] = {}
     for one in found.metrics:
         if one.verdict.decision is Decision.INCONCLUSIVE and (
@@ -196,13 +196,13 @@ def withheld(found: MachineComparison) -> Iterator[str]:
 
 
 def margin(found: MachineComparison) -> float | None:
-    """Return within which change both count as equal; None where nothing was tested."""
+    """Return the equivalence margin; None if no equivalence was tested."""
     margins = [one.verdict.equivalence.margin for one in found.metrics if one.verdict.equivalence]
     return margins[0] if margins else None
 
 
 def _name(one: ComparedMetric, place: str, found: MachineComparison) -> str:
-    """Return a workload's name, with the variant where there are several."""
+    """Return ``place``, with the variant if there are several."""
     variants = {metric.variant for metric in found.metrics}
     return place if len(variants) == 1 else f"{place}, {one.variant}"
 
@@ -233,7 +233,7 @@ def _decision(one: ComparedMetric) -> str:
 
 
 def _short_effect(one: ComparedMetric | None) -> str:
-    """Return an effect with its sign and half of its interval's width."""
+    """Return an effect with half its interval's width and the symbol of its decision."""
     if one is None or one.verdict.effect is None:
         return NOTHING
     width = half_width(one.verdict)

@@ -1,4 +1,4 @@
-"""A comparison of two machines for the terminal, with widths and colours. Pure."""
+"""A comparison of two machines for the terminal, with column widths and colours. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 
-from pgdyno.measure.view.words import legend, symbol
+from pgdyno.measure.view.wording import legend, symbol
 from pgdyno.model.experiments.machine_comparison import MachineComparison
 from pgdyno.report.elements.tables import Table
 from pgdyno.report.elements.terminal import DECISION_STYLES, plain_text
@@ -25,7 +25,7 @@ from pgdyno.results.machines.machine_tables import (
 )
 
 _DIFFERENCE_WIDTHS = (30, 22, 22, 30)
-"""Of the columns, so that tables of different weights stand below each other; with gaps 110 in all."""
+"""Column widths, equal in all tables of differences; 110 characters including gaps."""
 
 _STYLES = {f"{symbol(decision)} {decision}": style for decision, style in DECISION_STYLES.items()}
 
@@ -70,7 +70,7 @@ def _table(table: Table, widths: tuple[int, ...] | None) -> RichTable:
             plain_text(column.title),
             justify="right" if column.is_number else "left",
             width=widths[position] if widths else None,
-            no_wrap=column.title == "B is",  # figures may break at their spaces, and lose nothing
+            no_wrap=column.title == "B is",  # figures may wrap at their spaces
             overflow="fold",
         )
     for row in table.rows:

@@ -1,9 +1,9 @@
-"""Check whether two experiments did the same work. Pure.
+"""Checks that two experiments did the same work. Pure.
 
 Only then are differences in their results due to the machines.
 
-A workload is the same if everything that decides its work is: data, transactions, who issues them, clients,
-what happens to the data between rounds. What it ran *on* need not be the same: see ``differences``.
+Two workloads are the same if everything that defines their work is equal: data, transactions, load generator,
+clients, treatment of the data between rounds. What they ran *on* may differ: see ``differences``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from pgdyno.model.experiments.machine_comparison import A, B, Difference, Weight
 from pgdyno.model.experiments.workload import USER_SCRIPTS
 from pgdyno.model.variants.variant import Variant
 
-_NO_SOURCE = "arithmetic: another amount of work"
-_UNSET = "as it was"
+_NO_SOURCE = "arithmetic: a different amount of work"
+_UNSET = "unchanged"
 _NO_OTHER_WORK = frozenset({"budget", "accept", "workload", "clients"})
-"""Options that change no workload: how long is measured, which builds are accepted, which cells there are.
-What a cell is, and how many clients it has, is compared for itself."""
+"""Options that change no workload: time to measure, accepted builds, set of cells.
+The definition of a cell and its number of clients are compared separately."""
 _MOST_LISTED = 6
 
 
@@ -44,7 +44,7 @@ class Common:
 def common_part(a: Experiment, b: Experiment) -> Common:
     """Return the workloads and variants that both have.
 
-    Raises: UsageError if there are none, or a workload of the same name is another one.
+    Raises: UsageError if there are none, or if workloads of the same name differ.
     """
     _require_two_with_rounds(a, b)
     workloads = tuple(name for name in a.workloads if name in b.workloads)
@@ -52,14 +52,14 @@ def common_part(a: Experiment, b: Experiment) -> Common:
         raise UsageError(
             "A and B have no workload in common",
             detail=f"A ran {_listed(a.workloads)}; B ran {_listed(b.workloads)}",
-            hint="measure the same on both machines: the same command with the same options",
+            hint="run the same command with the same options on both machines",
         )
     conflicts = [*_options(a, b), *(one for workload in workloads for one in _definitions(workload, a, b))]
     if differing := [one for one in conflicts if one.is_known]:
         raise UsageError(
             "A and B did not run the same workload",
             detail="; ".join(_in_words(differing)),
-            hint="measure the same on both machines: the same command with the same options",
+            hint="run the same command with the same options on both machines",
         )
     variants, others = _variants(a, b)
     return Common(
@@ -79,19 +79,19 @@ def _require_two_with_rounds(a: Experiment, b: Experiment) -> None:
     for side, experiment in ((A, a), (B, b)):
         if experiment.parts:
             raise UsageError(
-                f"{side} is put together from several experiments, and has no rounds",
+                f"{side} combines several experiments and has no rounds of its own",
                 hint=f"compare one of them: {', '.join(part.experiment for part in experiment.parts)}",
             )
         if not experiment.blocks:
-            raise UsageError(f"{side} has no results: {experiment.id} ended before its first round did")
+            raise UsageError(f"{side} has no results: {experiment.id} did not complete its first round")
 
 
 def _options(a: Experiment, b: Experiment) -> Iterator[Difference]:
-    """Yield the options that define all workloads and have different values."""
+    """Yield the differing options; they define all workloads."""
     for name in sorted({*a.options, *b.options} - _NO_OTHER_WORK):
         if a.options.get(name) != b.options.get(name):
             of_a, of_b = (_option(one.options.get(name)) for one in (a, b))
-            yield Difference(f"--{name}", of_a, of_b, Weight.DECIDES, "it is another workload", _NO_SOURCE)
+            yield Difference(f"--{name}", of_a, of_b, Weight.DECIDES, "it changes the workload", _NO_SOURCE)
 
 
 def _option(value: str | None) -> str:
@@ -99,11 +99,11 @@ def _option(value: str | None) -> str:
 
 
 def _definitions(workload: str, a: Experiment, b: Experiment) -> Iterator[Difference]:
-    """Yield the actual and possible differences in a workload's definitions."""
+    """Yield the known and possible differences in a workload's definition."""
     for (subject, of_a), (_, of_b) in zip(_definition(workload, a), _definition(workload, b), strict=True):
         if of_a is None or of_b is None or of_a != of_b:
             yield Difference(
-                f"{workload}: {subject}", of_a, of_b, Weight.DECIDES, "it is another workload", _NO_SOURCE
+                f"{workload}: {subject}", of_a, of_b, Weight.DECIDES, "it changes the workload", _NO_SOURCE
             )
     if workload == USER_SCRIPTS:
         subject = f"{workload}: the scripts' text"
@@ -111,7 +111,7 @@ def _definitions(workload: str, a: Experiment, b: Experiment) -> Iterator[Differ
 
 
 def work_of(workload: str, experiment: Experiment) -> dict[str, str | None]:
-    """Return everything that defines the work of a workload, by its subject; None: not recorded."""
+    """Return everything that defines the work of a workload, by subject; None: not recorded."""
     options = {
         f"--{name}": _option(value)
         for name, value in sorted(experiment.options.items())
@@ -121,7 +121,7 @@ def work_of(workload: str, experiment: Experiment) -> dict[str, str | None]:
 
 
 def _unrecorded(workload: str, experiment: Experiment) -> dict[str, str | None]:
-    """Return the texts that no experiment records: two files of one name may hold other statements."""
+    """Return the texts that no experiment records: files of the same name may have different statements."""
     if workload == USER_SCRIPTS:
         return {"text of the scripts": None}
     return {"text of the captured workload": None} if workload in experiment.likenesses else {}
@@ -157,7 +157,7 @@ def _variants(a: Experiment, b: Experiment) -> tuple[tuple[str, ...], list[str]]
     of_a, of_b = ({one.name: one for one in experiment.variants} for experiment in (a, b))
     both = [name for name in of_a if name in of_b]
     others = [
-        f"variant {name} has other settings on A than on B: {_settings(of_a[name], of_b[name])}"
+        f"variant {name} has different settings on A and B: {_settings(of_a[name], of_b[name])}"
         for name in both
         if of_a[name].settings != of_b[name].settings
     ]
@@ -174,7 +174,7 @@ def _variants(a: Experiment, b: Experiment) -> tuple[tuple[str, ...], list[str]]
 
 
 def _settings(a: Variant, b: Variant) -> str:
-    """Return the settings that two variants of one name do not have in common."""
+    """Return the differing settings of two variants of the same name, in words."""
     differing = {
         display_name(name): (a.settings.get(name, _UNSET), b.settings.get(name, _UNSET))
         for name in dict.fromkeys((*a.settings, *b.settings))

@@ -1,7 +1,7 @@
 """PostgreSQL settings that differ between two servers, and their weight. Pure.
 
-What a bundle leaves out because it may be private is not compared: paths, names, addresses, commands. Nor are
-values that the server only computes or that a connection brings along.
+Not compared are settings that bundles omit because they may be private (paths, names, addresses, commands),
+values that the server computes, and values set by a connection.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ def _rule(weight: Weight, reason: str, *names: str) -> _Rule:
 _RULES = (
     _rule(
         Weight.DECIDES,
-        "commits do not wait for the disk, or pages are not written whole",
+        "commits may not wait for the disk, or full pages may not be written to WAL",
         "fsync",
         "full_page_writes",
         "synchronous_commit",
         "wal_sync_method",
     ),
     _rule(Weight.DECIDES, "a server with assertions checks itself all the time", "debug_assertions"),
-    _rule(Weight.DECIDES, "a server that follows another one does its work too", "in_hot_standby"),
+    _rule(Weight.DECIDES, "a standby also replays the WAL of its primary", "in_hot_standby"),
     _rule(Weight.TENS, "how much of the data is cached", "shared_buffers"),
     _rule(
         Weight.TENS,
-        "how often pages are written whole, and checkpoints come",
+        "frequency of full-page writes and checkpoints",
         "max_wal_size",
         "checkpoint_(timeout|completion_target)",
         "wal_compression",
@@ -62,7 +62,7 @@ _RULES = (
     ),
     _rule(
         Weight.TENS,
-        "how data are read that are not cached",
+        "how uncached data are read",
         "io_method",
         "io_workers",
         "(effective|maintenance)_io_concurrency",
@@ -72,7 +72,7 @@ _RULES = (
     ),
     _rule(
         Weight.TENS,
-        "another plan",
+        "plans may differ",
         "enable_.*",
         ".*_cost",
         "effective_cache_size",
@@ -88,7 +88,7 @@ _RULES = (
     ),
     _rule(
         Weight.TENS,
-        "sorts and hashes in memory, or in files",
+        "sorts and hashes in memory or in temporary files",
         "(maintenance_|autovacuum_)?work_mem",
         "hash_mem_multiplier",
         "logical_decoding_work_mem",
@@ -96,13 +96,13 @@ _RULES = (
     ),
     _rule(
         Weight.TENS,
-        "how many processes work on one query",
+        "number of processes per query",
         "max_parallel_.*",
         "max_worker_processes",
         "min_parallel_.*",
         "parallel_leader_participation",
     ),
-    _rule(Weight.TENS, "how much is cleaned up while it is measured", "autovacuum.*", "vacuum_.*"),
+    _rule(Weight.TENS, "amount of vacuuming during the measurement", "autovacuum.*", "vacuum_.*"),
     _rule(
         Weight.TENS,
         "every statement is logged, timed or inspected",
@@ -119,12 +119,12 @@ _RULES = (
         "commit_(delay|siblings)",
         "synchronous_standby_names",
     ),
-    _rule(Weight.TENS, "data of another form", "block_size", "wal_block_size"),
-    _rule(Weight.FEW, "every page is summed up when it is read or written", "data_checksums"),
+    _rule(Weight.TENS, "different page layout", "block_size", "wal_block_size"),
+    _rule(Weight.FEW, "a checksum per page read or written", "data_checksums"),
     _rule(Weight.FEW, "every statement and wait is timed or counted", "track_.*", "compute_query_id"),
     _rule(
         Weight.FEW,
-        "how and when pages and WAL get to the disk",
+        "how and when pages and WAL are written to disk",
         "bgwriter_.*",
         "backend_flush_after",
         "checkpoint_flush_after",
@@ -134,7 +134,7 @@ _RULES = (
     _rule(Weight.FEW, "how texts are compared and sorted", "lc_collate", "lc_ctype", "server_encoding"),
     _rule(
         Weight.LITTLE,
-        "nothing that a transaction waits for",
+        "transactions do not wait for it",
         "log_.*",
         "lc_.*",
         "DateStyle",
@@ -154,14 +154,14 @@ _RULES = (
     ),
     _rule(
         Weight.LITTLE,
-        "shared memory for that many, used or not",
+        "shared memory is allocated for all, used or not",
         "max_connections",
         "max_prepared_transactions",
         "max_.*locks_per_.*",
         "autovacuum_worker_slots",
     ),
 )
-"""The first that matches counts. A setting that none of them names may matter by a few percent."""
+"""The first matching rule applies. An unlisted setting counts as a few percent."""
 
 _UNLISTED = _Rule(re.compile(".*"), Weight.FEW, "its effect is not rated")
 _COMPUTED = frozenset(
@@ -172,18 +172,18 @@ _COMPUTED = frozenset(
         *("max_index_keys", "integer_datetimes", "port"),
     }
 )
-"""They follow from what is told elsewhere, or from nothing."""
+"""Not compared: derived from other reported facts, or irrelevant."""
 
 
 def setting_differences(a: Experiment, b: Experiment) -> Iterator[Difference]:
     """Yield the settings that differ between the baselines' servers.
 
-    Of two majors, settings that only one of them knows are left out: they come with the version.
+    Settings that only one of two major versions has are left out: the version is listed instead.
     """
     of_a, of_b = _settings(a), _settings(b)
     if of_a is None or of_b is None:
         recorded = [None if found is None else "recorded" for found in (of_a, of_b)]
-        yield Difference("settings", recorded[0], recorded[1], Weight.DECIDES, "anything may be set", _MANUAL)
+        yield Difference("settings", recorded[0], recorded[1], Weight.DECIDES, "any may differ", _MANUAL)
         return
     for name in sorted({*of_a, *of_b}):
         if name not in of_a or name not in of_b:
@@ -194,7 +194,7 @@ def setting_differences(a: Experiment, b: Experiment) -> Iterator[Difference]:
 
 
 def variant_differences(a: Experiment, b: Experiment, variant: str) -> Iterator[Difference]:
-    """Yield settings that a variant asks for alike, and that its two servers do not run with alike."""
+    """Yield the settings of a variant whose effective values differ between its two servers."""
     of_a, of_b = (
         {one.name: one.effective for one in experiment.settings if one.variant == variant}
         for experiment in (a, b)
@@ -211,7 +211,7 @@ def _rule_of(name: str) -> _Rule:
 
 
 def _settings(experiment: Experiment) -> dict[str, str] | None:
-    """Return the settings that can be compared, as SHOW prints them; None if they were not recorded."""
+    """Return the settings that can be compared, in the form of SHOW; None if they were not recorded."""
     found = fact_at(experiment.server, "settings")
     if not isinstance(found, Mapping) or not found:
         return None

@@ -1,1 +1,1 @@
-"""Rates over levels: which levels to measure, the knee, and laws that are fitted."""
+"""Rates by level: which levels to measure, the knee, and fitted laws."""

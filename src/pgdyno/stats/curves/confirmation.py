@@ -1,10 +1,10 @@
-"""A level recommended by a curve's first rounds, verified against later rounds.
+"""A level recommended by a curve's first rounds, verified with later rounds.
 
-What looks best among many levels looks better than it is, because luck chose along; rounds that had no part
-in the choice do not. In those, the recommended level is compared with every other one that they have: it is
-confirmed if its rate is at least 1 − tolerance of each of them for sure. All comparisons have to hold, which
-needs no correction (intersection-union test, Berger 1982, Technometrics 24, 295-300). Levels that later
-rounds left out were ruled out by the first ones.
+The best of many levels looks better than it is, because of selection bias; rounds that were not used for the
+selection do not have this bias. In those, the recommended level is compared with all other measured levels.
+It is confirmed if its rate is certainly at least 1 − tolerance of each of them. All comparisons have to hold,
+which needs no correction (intersection-union test, Berger 1982, Technometrics 24, 295-300). Levels missing in
+later rounds were ruled out by the first ones.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from pgdyno.stats.curves.curve import MINIMUM_BLOCKS, Curve
 def confirm(
     blocks: Sequence[Mapping[int, float]], *, tolerance: float = knee.TOLERANCE, level: float = knee.LEVEL
 ) -> Confirmation | None:
-    """Return the level recommended by the first half of blocks.
+    """Return the level recommended by the first half of blocks, tested with the second half.
 
-    It comes with the findings of the second half.
-
-    ``blocks`` are rates by level. It is the smallest level with a mean of at least 1 − tolerance of the
-    highest. None: too few blocks, or a level is missing in too many. Raises: ValueError as ``Curve.of``.
+    ``blocks`` are rates by level. The recommended level is the smallest with a mean of at least 1 − tolerance
+    of the highest. None: too few blocks, or a level is missing in too many. Raises: ValueError as
+    ``Curve.of``.
     """
     first, fresh = blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]
     if len(first) < MINIMUM_BLOCKS:

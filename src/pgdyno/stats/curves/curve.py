@@ -1,13 +1,13 @@
-"""Rates over the levels of a factor, measured in blocks, compared pair by pair.
+"""Rates by level of a factor, measured in blocks, compared in pairs.
 
     symbol  meaning                                                          shape     unit
-    y_bl    ln rate of level l in block b; NaN where it was not measured     (B, L)    1
-    d_ij    mean of y_bi − y_bj over the blocks that have both               (L, L)    1
+    y_bl    ln rate of level l in block b; NaN if not measured               (B, L)    1
+    d_ij    mean of y_bi − y_bj over the blocks with both                    (L, L)    1
     s_ij    its standard error, from the same differences                    (L, L)    1
-    n_ij    the number of those blocks                                       (L, L)    blocks
+    n_ij    the number of these blocks                                       (L, L)    blocks
 
-All levels of a block are measured close in time, in random order: what disturbs a block cancels in d. Each
-pair has a standard error of its own, because levels beyond the number of CPUs are noisier than others.
+All levels of a block are measured close in time, in random order: a disturbance of a block cancels in d. Each
+pair has a separate standard error, because levels above the number of CPUs are noisier than others.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scipy import special
 
 from pgdyno.stats.sample import BoolArray, FloatArray, IntArray
 
-MINIMUM_BLOCKS = 3  # of a pair, for a standard error with two degrees of freedom
+MINIMUM_BLOCKS = 3  # per pair, for a standard error with two degrees of freedom
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Curve:
 
     @classmethod
     def of(cls, blocks: Sequence[Mapping[int, float]]) -> Curve:
-        """Return the curve of blocks, each with its rates by level; a level may be missing in a block.
+        """Return the curve of blocks, given as rates by level; a level may be missing in a block.
 
-        Raises: ValueError for a rate that is not positive, or without two levels.
+        Raises: ValueError for a rate that is not positive, or for fewer than two levels.
         """
         levels = sorted({level for block in blocks for level in block})
         if len(levels) < 2:
@@ -47,9 +47,9 @@ class Curve:
 
     @property
     def compared(self) -> Curve:
-        """The curve of those levels alone that have blocks enough for a standard error.
+        """The curve reduced to levels with enough blocks for a standard error; all if fewer than two have.
 
-        A level that luck has favoured once would else look like the best. All of them, if they are not two.
+        Otherwise a level with a single lucky block could look like the best.
         """
         is_enough = self.is_measured.sum(axis=0) >= MINIMUM_BLOCKS
         if is_enough.sum() < 2:
@@ -59,14 +59,14 @@ class Curve:
 
     @property
     def is_measured(self) -> BoolArray:
-        """Where there is a rate. Shapes: (B, L)."""
+        """True where a rate was measured. Shapes: (B, L)."""
         return np.asarray(~np.isnan(self.log_rates))
 
     @cached_property
     def means(self) -> FloatArray:
-        """The level effects of an additive model of levels and blocks, so that missing ones do no harm: (L,).
+        """The level effects of an additive model of levels and blocks, robust to missing levels: (L,).
 
-        Levels that share no block with others, not even by a chain, cannot be compared by them.
+        Levels not connected to others by common blocks, not even indirectly, cannot be compared.
         """
         if self.is_measured.all():
             return np.asarray(self.log_rates.mean(axis=0))
@@ -86,7 +86,7 @@ class Curve:
 
     @cached_property
     def differences(self) -> FloatArray:
-        """d_ij, ln of rate i over rate j; of levels without a common block that of their means: (L, L)."""
+        """d_ij, ln of rate i over rate j; from the means for levels without a common block: (L, L)."""
         own = np.nan_to_num(self._pairs).sum(axis=0) / np.maximum(self.counts, 1)
         return np.where(self.counts > 0, own, self.means[:, None] - self.means[None, :])
 
@@ -98,13 +98,13 @@ class Curve:
         return np.where(self.counts >= MINIMUM_BLOCKS, np.sqrt(variances), np.inf)
 
     def bounds(self, tail: float) -> tuple[FloatArray, FloatArray]:
-        """Return the limits of d_ij, each passed with probability ``tail``. Shapes: (L, L) twice."""
+        """Return bounds on d_ij, each with error probability ``tail``. Shapes: (L, L) twice."""
         reach = special.stdtrit(np.maximum(self.counts - 1, 1), 1 - tail) * self.standard_errors
         np.fill_diagonal(reach, 0.0)
         return self.differences - reach, self.differences + reach
 
     def resampled(self, rows: IntArray) -> Curve:
-        """Return the curve of these blocks, which may be named more than once."""
+        """Return the curve of these blocks, with repetitions."""
         return Curve(self.levels, self.log_rates[rows])
 
     @property

@@ -1,17 +1,17 @@
-"""The knee of a curve: the smallest level as good as the best, and its certainty.
+"""The knee of a curve: the smallest level as good as the best, and its uncertainty.
 
-The best level is not known, only estimated, so that every level is compared with every other one (Hsu's
-multiple comparisons with the best), each pair by its own t interval:
+The best level is only estimated. Therefore every level is compared with every other one (Hsu's multiple
+comparisons with the best), each pair by its own t interval:
 
-    as good for sure      its ratio to each level that may be the best is at least 1 − tolerance. All of
+    certainly as good     its ratio to each level that may be the best is at least 1 − tolerance. All of
                           these have to hold, which needs no correction (intersection-union test, Berger
-                          1982); that the smallest of such levels is taken does (Bonferroni, by the number
-                          of levels).
-    not as good for sure  its ratio to some other level is less. One of these is enough, so that all are
-                          corrected for their number (Bonferroni).
+                          1982); selecting the smallest of such levels does (Bonferroni, by the number of
+                          levels).
+    certainly not         its ratio to some other level is less. One of these suffices, so all are corrected
+                          for their number (Bonferroni).
 
-The knee lies between the smallest level that is not ruled out and the smallest that is sure. More is *worse*
-from a level on if that level and all beyond it are below the best, corrected for all pairs.
+The knee lies between the smallest level not ruled out and the smallest that is certain. The curve gets
+*worse* from a level on if that level and all above it are below the best, corrected for all pairs.
 
 Sources: Hsu (1984), Constrained Simultaneous Confidence Intervals for Multiple Comparisons with the Best,
 Annals of Statistics 12, 1136-1144; Berger (1982), Technometrics 24, 295-300.
@@ -30,7 +30,7 @@ from pgdyno.model.experiments.verdict import Interval
 from pgdyno.stats.curves.curve import MINIMUM_BLOCKS, Curve
 from pgdyno.stats.sample import BoolArray
 
-TOLERANCE = 0.05  # of the highest rate: what less is not worth more workers
+TOLERANCE = 0.05  # of the highest rate: a smaller gain does not justify more workers
 LEVEL = 0.95
 
 
@@ -40,15 +40,15 @@ def best(curve: Curve) -> int:
 
 
 def find_knee(curve: Curve, *, tolerance: float = TOLERANCE, level: float = LEVEL) -> Knee:
-    """Return the smallest level that is as good as the best, or between which levels it lies."""
+    """Return the smallest level that is as good as the best, or the range in which it lies."""
     limit = math.log1p(-tolerance)
     low, _ = curve.bounds((1 - level) / len(curve.levels))
-    # A level that beats these beats all, also those with which it shares no block.
+    # A level that beats these beats all, including those with which it shares no block.
     may_be_best = ~_is_below(curve, 0.0, level)
     may_be_best |= not may_be_best.any()
     is_sure = low[:, may_be_best].min(axis=1) >= limit
     is_possible = ~_is_below(curve, limit, level)
-    # Where blocks lack levels, pairs come from different blocks, and each level may be below another one.
+    # If blocks lack levels, pairs come from different blocks, and each level may be below another one.
     is_possible[best(curve)] = True
     possible = [int(one) for one in curve.levels[is_possible]]
     sure = [int(one) for one in curve.levels[is_sure]]
@@ -56,9 +56,9 @@ def find_knee(curve: Curve, *, tolerance: float = TOLERANCE, level: float = LEVE
 
 
 def worse_from(curve: Curve, *, level: float = LEVEL) -> int | None:
-    """Return the level above the best from which on all are worse than it for sure; None: there is none."""
+    """Return the level above the best from which on all are certainly worse than the best; None if none."""
     top = best(curve)
-    _, high = curve.bounds(_of_pairs(curve, level))
+    _, high = curve.bounds(_tail_per_pair(curve, level))
     found = None
     for one in range(len(curve.levels) - 1, top, -1):
         if high[one, top] >= 0:
@@ -68,8 +68,8 @@ def worse_from(curve: Curve, *, level: float = LEVEL) -> int | None:
 
 
 def find_dips(curve: Curve, *, level: float = LEVEL) -> tuple[Dip, ...]:
-    """Return where the curve goes down and up again, each level once, with the highest ones around it."""
-    low, _ = curve.bounds(_of_pairs(curve, level))
+    """Return the dips of the curve, one per lower level, with the highest levels on both sides of it."""
+    low, _ = curve.bounds(_tail_per_pair(curve, level))
     is_higher = low > 0  # [i, j]: level i is higher than level j
     return tuple(_dips(curve, is_higher))
 
@@ -77,7 +77,7 @@ def find_dips(curve: Curve, *, level: float = LEVEL) -> tuple[Dip, ...]:
 def describe(curve: Curve, best_level: int, *, offset: int = 0, level: float = LEVEL) -> tuple[Level, ...]:
     """Return every level with its ratio to the best and its efficiency, with two-sided intervals.
 
-    ``offset``: how many work at level 0.
+    ``offset``: the number of processes at level 0.
     """
     low, high = curve.bounds((1 - level) / 2)
     top = int(np.searchsorted(curve.levels, best_level))
@@ -104,13 +104,13 @@ def describe(curve: Curve, best_level: int, *, offset: int = 0, level: float = L
     )
 
 
-def _of_pairs(curve: Curve, level: float) -> float:
-    """Return the tail of each comparison if all pairs of levels are compared, in both directions."""
+def _tail_per_pair(curve: Curve, level: float) -> float:
+    """Return the tail probability per comparison if all pairs are compared, in both directions."""
     return (1 - level) / (len(curve.levels) * (len(curve.levels) - 1))
 
 
 def _is_below(curve: Curve, limit: float, level: float) -> BoolArray:
-    """Whether a level's ratio to some other one is below a limit for sure."""
+    """Whether a level's ratio to some other level is certainly below a limit. Shapes: (L,)."""
     _, high = curve.bounds((1 - level) / (len(curve.levels) - 1))
     return np.asarray((high < limit).any(axis=1))
 

@@ -1,11 +1,12 @@
 """Choose the next levels to measure, to find a factor's knee in few trials. Pure.
 
-At first the ends, and what doubles between them; then, between the last level that is ruled out and the first
-that is as good as the best, the middle of what was not measured yet; in the end more blocks of those that are
-still in question, beside those that may be the best. Around the best what was not measured is tried too.
+First come the lowest and highest levels, and powers of two in between. Then the search bisects the unmeasured
+levels between the last one ruled out and the first one as good as the best. Finally, the levels still in
+question get more blocks, together with those that may be the best. Unmeasured levels next to the best are
+tried as well.
 
-A level that was begun is measured until it has as many blocks as a verdict needs, and one after the other:
-what was measured less says nothing, and would leave open which level is the best.
+A new level is measured until it has enough blocks for a verdict, one new level at a time: with fewer blocks
+it is not informative, and would leave open which level is the best.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from collections.abc import Sequence
 
 from pgdyno.model.experiments.scaling import Level, Scaling
 
-ENOUGH = 5  # blocks of a level, as for a verdict (decision 4)
-_FEW = 6  # levels, that are all measured from the beginning
+ENOUGH = 5  # blocks per level, as for a verdict (decision 4)
+_FEW = 6  # up to so many levels, all are measured from the beginning
 
 
 def first_levels(candidates: Sequence[int]) -> tuple[int, ...]:
-    """Return where to begin: the ends, and between them each level that is twice the one before.
+    """Return the first levels: the lowest, the highest, and levels in between that double the previous one.
 
     ``candidates`` are in ascending order, and not empty.
     """
@@ -34,16 +35,16 @@ def first_levels(candidates: Sequence[int]) -> tuple[int, ...]:
 
 
 def next_levels(candidates: Sequence[int], found: Scaling, blocks_left: int) -> tuple[int, ...]:
-    """Return the levels of the next block, in ascending order; none once the knee is one level.
+    """Return the levels of the next block, in ascending order; none once the knee is a single level.
 
-    That needs its neighbour below to be measured as well, and ruled out. ``blocks_left`` are those that there
-    is time for: where they are too few for a further level, none is begun.
+    Then the next lower level has been measured and ruled out. ``blocks_left`` is the number of blocks for
+    which there is time: with too few for another level, none is begun.
     """
     measured = {one.level for one in found.levels}
     unfinished = {one.level for one in found.levels if one.blocks < ENOUGH or not _is_compared(one)}
     lowest, highest = _around_the_knee(candidates, found)
     unmeasured = [level for level in candidates if lowest < level < highest and level not in measured]
-    if not unmeasured:  # the best may lie beside what seems to be it
+    if not unmeasured:  # the true best may be next to the apparent one
         lowest = max((level for level in measured if level < found.best), default=found.best)
         highest = min((level for level in measured if level > found.best), default=found.best)
         unmeasured = [level for level in candidates if lowest < level < highest and level not in measured]
@@ -60,17 +61,17 @@ def next_levels(candidates: Sequence[int], found: Scaling, blocks_left: int) -> 
 
 
 def _around_the_knee(candidates: Sequence[int], found: Scaling) -> tuple[int, int]:
-    """Return the last level that is ruled out, and the first that is as good as the best, or else that."""
+    """Return the last level ruled out, and the first certainly as good as the best, else the best."""
     below = (one.level for one in found.levels if one.level < found.knee.low)
     return max(below, default=candidates[0]), found.best if found.knee.high is None else found.knee.high
 
 
 def _is_compared(one: Level) -> bool:
-    """Whether it has enough blocks in common with the best level."""
+    """Whether a level has enough blocks in common with the best level."""
     return math.isfinite(one.ratio_to_best.high)
 
 
 def _middle(unmeasured: Sequence[int], lowest: int, highest: int) -> int:
-    """Return the level whose ratio to both ends is most alike."""
+    """Return the level closest to the geometric mean of the ends."""
     wanted = math.sqrt(max(1, lowest) * highest)
     return min(unmeasured, key=lambda level: abs(math.log(level / wanted)))

@@ -17,9 +17,9 @@ Blocks = Sequence[Mapping[int, float]]
 def observe(
     blocks: Blocks, *, offset: int = 0, tolerance: float = knee.TOLERANCE, level: float = knee.LEVEL
 ) -> Scaling:
-    """Return all findings but the laws, quickly: for a search between its blocks.
+    """Return all findings except the laws, quickly: for a search between its blocks.
 
-    Levels with too few blocks to be compared are described, and take no part in what is found.
+    Levels with too few blocks are described, but not used for the findings.
     Raises: ValueError as ``Curve.of``.
     """
     whole = Curve.of(blocks)
@@ -39,9 +39,10 @@ def observe(
 def analyse(
     blocks: Blocks, *, offset: int = 0, tolerance: float = knee.TOLERANCE, level: float = knee.LEVEL
 ) -> Scaling:
-    """Return all that blocks of rates say; the laws are fitted to resampled blocks, which takes seconds.
+    """Return all findings about blocks of rates; fitting the laws to resampled blocks takes seconds.
 
-    ``offset``: how many work at level 0, 1 for workers beside a leader. Raises: ValueError as ``Curve.of``.
+    ``offset``: the number of processes at level 0, 1 for workers with a participating leader.
+    Raises: ValueError as ``Curve.of``.
     """
     observed = observe(blocks, offset=offset, tolerance=tolerance, level=level)
     laws = fit_laws(Curve.of(blocks).compared, offset=offset, level=level)

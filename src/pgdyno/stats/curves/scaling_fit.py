@@ -1,14 +1,14 @@
-"""Fits contention and crosstalk to many curves at once.
+"""Fit contention and crosstalk to many curves at once.
 
     symbol  meaning                                                          shape     unit
     t_sl    ln rate per worker of curve s at level l                         (S, L)    1
-    w_sl    its weight; 0 where a curve lacks the level                      (S, L)    blocks
-    b_pl    what a law's parameter p slows level l by                        (P, L)    1
+    w_sl    its weight; 0 if the curve lacks the level                       (S, L)    blocks
+    b_pl    slowdown of level l per unit of parameter p                      (P, L)    1
     θ_sp    the parameters, each between 0 and 1                             (S, P)    1
 
-Minimises Σ_l w_sl (v_sl − v̄_s)², v = t + ln(1 + θ·b), by Levenberg and Marquardt's steps, cut off at the
-bounds; a parameter that its bound holds back leaves the step to the other one. All curves take their steps
-together, each with a damping of its own: a thousand resampled curves take as long as a few one by one.
+Minimises Σ_l w_sl (v_sl − v̄_s)², v = t + ln(1 + θ·b), by Levenberg-Marquardt steps, clipped at the bounds;
+a parameter at its bound is fixed while the other one moves. All curves are iterated together, each with its
+own damping: a thousand resampled curves take as long as a few, one at a time.
 
 Source: Nocedal, Wright (2006), Numerical Optimization, 2nd ed., §10.3 and §16.7 (gradient projection).
 """
@@ -22,7 +22,7 @@ from pgdyno.stats.sample import FloatArray
 SCALES = (1.0, 0.01)
 """Of contention and crosstalk: steps are taken in these units."""
 
-_STEPS = 200  # arbitrary; ten to twenty are taken
+_STEPS = 200  # arbitrary limit; convergence takes ten to twenty
 _SMALL_STEP = 1e-10
 _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-15, 1e10
 
@@ -30,13 +30,13 @@ _FIRST_DAMPING, _LEAST_DAMPING, _MOST_DAMPING = 1e-3, 1e-15, 1e10
 def fit_all(
     targets: FloatArray, weights: FloatArray, slowing: FloatArray, start: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return θ (S, P) and the weighted squares that are left (S,). Shapes: start (P,)."""
+    """Return θ (S, P) and the weighted residual sums of squares (S,). Shapes: start (P,)."""
     scales = np.array(SCALES[: len(slowing)])
     units, most = slowing * scales[:, None], 1 / scales
     totals = weights.sum(axis=1)
 
     def centred(values: FloatArray) -> FloatArray:
-        """Return weighted distances from their mean. Shapes: (S, …, L)."""
+        """Return weighted deviations from the mean. Shapes: (S, …, L)."""
         own = weights.reshape(len(weights), *(1,) * (values.ndim - 2), -1)
         sums = (values * own).sum(axis=-1) / totals.reshape(-1, *(1,) * (values.ndim - 2))
         return np.asarray((values - sums[..., None]) * np.sqrt(own))

@@ -1,15 +1,15 @@
 """Laws of scaling fitted to a curve: Amdahl's, and Gunther's Universal Scalability Law.
 
     symbol  meaning                                                          shape     unit
-    N_l     how many work at level l                                         (L,)      1
-    λ       rate of one                                                      ()        1/s
+    N_l     number of processes at level l                                   (L,)      1
+    λ       rate of a single process                                         ()        1/s
     σ, κ    contention and crosstalk: X(N) = λN / (1 + σ(N−1) + κN(N−1))     ()        1
     z_l     level effect, ln rate (``Curve.means``)                          (L,)      1
 
-Noise multiplies a rate, so that ln X is fitted, by least squares, each level weighted by its blocks; σ is
-held between 0 and 1, κ at least 0. Intervals are percentiles over resampled blocks, refitted each time,
-expanded for the number of blocks. A law is tested against the noise by the lack-of-fit F test: what it leaves
-of the level effects, against what levels and blocks together leave of the data.
+Noise is multiplicative, so ln X is fitted, by least squares, with each level weighted by its blocks; σ is
+limited to 0 … 1, and κ is at least 0. Intervals are percentiles over resampled blocks, refitted each time,
+expanded for the number of blocks. The fit of a law is tested by the lack-of-fit F test: the residual of the
+level effects under the law, against the residual of the data under the additive model of levels and blocks.
 
 Sources: Amdahl (1967), AFIPS '67; Gunther (2007), Guerrilla Capacity Planning, ch. 4-6; Draper, Smith (1998),
 Applied Regression Analysis, 3rd ed., §2.1 (lack of fit); Hesterberg (2015), What Teachers Should Know About
@@ -34,14 +34,14 @@ from pgdyno.stats.sample import FloatArray
 AMDAHL, USL = "Amdahl", "USL"
 RESAMPLES = 1000  # arbitrary: with eight blocks, the ends are the sixth lowest and highest
 _PARAMETERS = {AMDAHL: 2, USL: 3}  # λ counts
-_FIT_LEVEL = 0.05  # a law is given up if its misfit is as large by chance one time in twenty
+_FIT_LEVEL = 0.05  # a law is rejected if chance explains its misfit in fewer than one case in twenty
 _NEGLIGIBLE = 1e-12
-_AT_BOUND = 1e-4  # of their scales: what is less is taken for 0
+_AT_BOUND = 1e-4  # of their scales: smaller values are set to 0
 
 
 @dataclass(frozen=True)
 class Fit:
-    """σ, κ, and the weighted squares that are left."""
+    """σ, κ, and the weighted residual sum of squares."""
 
     contention: float
     crosstalk: float
@@ -56,9 +56,9 @@ class Fit:
 
 
 def fit_laws(curve: Curve, *, offset: int = 0, level: float = 0.95, seed: int = 1) -> tuple[Law, ...]:
-    """Return both laws, the simpler one first; none with fewer levels than they have parameters.
+    """Return both laws, the simpler one first; without those that have more parameters than levels.
 
-    ``offset``: how many work at level 0, 1 where a leader takes part.
+    ``offset``: the number of processes at level 0, 1 with a participating leader.
     """
     numbers = _numbers(curve, offset)
     return tuple(
@@ -69,14 +69,14 @@ def fit_laws(curve: Curve, *, offset: int = 0, level: float = 0.95, seed: int = 
 
 
 def simplest(laws: tuple[Law, ...]) -> str | None:
-    """Return the name of the first law that the data could contradict, and do not."""
+    """Return the name of the first law that was tested and not rejected; None if all are rejected."""
     return next((law.name for law in laws if (law.p_value or 0.0) > _FIT_LEVEL), None)
 
 
 def fit(curves: Sequence[Curve], numbers: FloatArray, name: str, start: Fit | None = None) -> list[Fit]:
-    """Return the law that is closest to each curve of the same levels. Shapes: numbers (L,).
+    """Return the best fit of a law to each of several curves with the same levels. Shapes: numbers (L,).
 
-    ln λ is the mean distance, and drops out.
+    ln λ is the mean residual, and drops out.
     """
     slowing = np.stack([numbers - 1, numbers * (numbers - 1)])[: _PARAMETERS[name] - 1]
     weights = np.stack([np.diagonal(curve.counts) for curve in curves]).astype(np.float64)
@@ -94,7 +94,7 @@ def fit(curves: Sequence[Curve], numbers: FloatArray, name: str, start: Fit | No
 
 
 def lack_of_fit(curve: Curve, fitted: Fit, name: str) -> float | None:
-    """Return the p-value of the F test; None if there are no levels or no blocks to spare."""
+    """Return the p-value of the F test; None without degrees of freedom for levels or blocks."""
     blocks, levels = curve.log_rates.shape
     free = int(curve.is_measured.sum()) - blocks - levels + 1
     spare = levels - _PARAMETERS[name]
@@ -113,7 +113,7 @@ def _law(curve: Curve, name: str, offset: int, level: float, seed: int) -> Law:
     random = np.random.default_rng(seed)
     blocks = len(curve.log_rates)
     samples = [curve.resampled(random.integers(blocks, size=blocks)) for _ in range(RESAMPLES)]
-    # A level that a sample lacks has no weight in it. To leave such samples out would leave few, all alike.
+    # A level missing in a sample has no weight. Excluding such samples would leave only a few similar ones.
     kept = [one for one in samples if np.count_nonzero(one.is_measured.any(axis=0)) >= _PARAMETERS[name]]
     refits = fit(kept, numbers, name, fitted) if kept else []
     tail = _expanded((1 - level) / 2, blocks)
@@ -136,17 +136,14 @@ def _numbers(curve: Curve, offset: int) -> FloatArray:
 
 
 def _within(numbers: FloatArray, peak: float | None, offset: int) -> float | None:
-    """Return the level of a peak; None beyond the measured range.
-
-    There the law is not known to hold.
-    """
+    """Return the level of a peak; None outside the measured range, where the law is not known to hold."""
     if peak is None or not numbers[0] <= peak <= numbers[-1]:
         return None
     return peak - offset
 
 
 def _expanded(tail: float, blocks: int) -> float:
-    """Return the smaller tail that makes percentiles as wide as Student's t would."""
+    """Return the smaller tail probability for which percentiles are as wide as Student's t interval."""
     if blocks < 2:
         return tail
     t = special.stdtrit(blocks - 1, tail)

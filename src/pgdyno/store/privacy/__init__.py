@@ -1,1 +1,1 @@
-"""Experiments without secrets, and without names of people and hosts. Documents in, documents out."""
+"""Remove secrets, and names of people and hosts, from documents of experiments."""

@@ -1,7 +1,7 @@
 """Remove everything that identifies people, hosts or networks from an experiment. Pure.
 
-Facts are kept by a list of what is harmless; names that are not on it are also looked for in all other
-texts: in a question, a note, a log line.
+Facts are kept only if they are on a list of harmless ones; names in the other facts are also removed from all
+other texts: from questions, notes, log lines.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pgdyno.host.awake import AwakeMeans
-from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, ResetPolicy, Stopping
+from pgdyno.host.cpu_idling import AwakeMeans
+from pgdyno.model.experiments.experiment import CELL_OPTION, DesignKind, Stopping
 from pgdyno.model.experiments.step_record import StallCause
 from pgdyno.model.experiments.verdict import Decision
+from pgdyno.model.experiments.workload import ResetPolicy
 from pgdyno.model.plans.plan import Effect, Layer, Risk
 from pgdyno.postgres.secrets import REDACTED
 from pgdyno.store.privacy.portable_facts import portable_host, portable_server, portable_setting
@@ -28,7 +29,7 @@ _NAME_MEMBERS = frozenset(
 _HOME_OWNER = re.compile(r"/(?:home|Users)/([^/\s'\":,;)]+)")
 _WORD = re.compile(r"[\w.-]+")
 _BELOW = r"(?:/[^\s'\",:;)]*)?"
-_LONG_ENOUGH = 8  # characters; a shorter value of a setting could be an ordinary word elsewhere
+_LONG_ENOUGH = 8  # characters; a shorter value of a setting could be an ordinary word in other texts
 _COMMON_NAMES = frozenset(
     {
         *("localhost", "postgres", "template0", "template1", "public", "root", "admin", "user", "ubuntu"),
@@ -38,7 +39,7 @@ _COMMON_NAMES = frozenset(
 
 
 def portable(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an experiment's document without anything that identifies people, hosts or their network."""
+    """Return an experiment's document without data that identify people, hosts or their network."""
     structural = _structural_texts(document)
     rest: dict[str, Any] = dict(document)
     host, server = rest.pop("host"), rest.pop("server")
@@ -66,7 +67,7 @@ def _vartype(server: Mapping[str, Any], name: str) -> str | None:
 
 
 def _hide_installations(document: dict[str, Any]) -> None:
-    """Give numbers to the servers that variants name: their names are private, that they differ is not."""
+    """Replace the servers of variants by numbers: the names are private, but not that they differ."""
     named = dict.fromkeys(v["server"] for v in document["variants"] if v["server"] is not None)
     numbers = {name: f"server-{number}" for number, name in enumerate(named, 1)}
     for variant in document["variants"]:
@@ -76,7 +77,7 @@ def _hide_installations(document: dict[str, Any]) -> None:
 
 
 def _hide_statements(document: dict[str, Any]) -> None:
-    """Give numbers to the statements of captured workloads: their names have tables' names."""
+    """Replace the names of captured workloads' statements by numbers: they contain table names."""
     for likeness in document.get("likenesses", {}).values():
         for number, statement in enumerate(likeness["statements"], 1):
             statement["name"] = f"statement-{number}"
@@ -88,7 +89,7 @@ def _hide_statements(document: dict[str, Any]) -> None:
 
 
 def _hide_cell(document: dict[str, Any]) -> None:
-    """Give the file with a cell's hosts its usual name, and load hosts numbers: owners have named them."""
+    """Replace the names of a cell's file and of its load hosts, which are chosen by users."""
     if CELL_OPTION in document.get("options", {}):
         document["options"] = {**document["options"], CELL_OPTION: "hosts.toml"}
     hosts = document.get("load_hosts", [])
@@ -99,7 +100,7 @@ def _hide_cell(document: dict[str, Any]) -> None:
 
 
 def _statements(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of captured workloads' statements, which have tables' names; notes tell them too."""
+    """Yield the names of captured workloads' statements: they contain table names, and notes mention them."""
     for likeness in document.get("likenesses", {}).values():
         yield from (one["name"] for one in likeness["statements"])
     yield from _failed_statements(document)
@@ -116,7 +117,7 @@ def _failures(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _structural_texts(document: Mapping[str, Any]) -> set[str]:
-    """Return texts that the experiment refers to by name; they stay unchanged."""
+    """Return names that the experiment itself refers to; they must stay unchanged."""
     enums = (DesignKind, Stopping, ResetPolicy, Decision, Layer, Risk, Effect, StallCause, AwakeMeans)
     names = {document[member] for member in ("id", "created", "baseline", "emulated_machine")}
     names |= {*document["workloads"], *document["operations"].values(), *document["generators"].values()}
@@ -129,7 +130,7 @@ def _structural_texts(document: Mapping[str, Any]) -> set[str]:
 
 
 def _step_names(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the units that steps count, and the names of their kinds of clients."""
+    """Yield the counted units of steps, and the names of their client roles."""
     for step in steps:
         yield step["operations"]
         yield from (role["name"] for role in step["roles"])
@@ -138,7 +139,7 @@ def _step_names(steps: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:
     """Return a pattern for private names, the longest first.
 
-    Words are found as whole words only; of a path also what is below it.
+    Names that are words match whole words only; a path also matches all paths below it.
     """
     parts = [
         rf"(?<![\w-]){re.escape(value)}(?![\w-])"
@@ -150,9 +151,9 @@ def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:
 
 
 def _names(node: Any) -> Iterator[str]:
-    """Yield names that the facts tell and the bundle does not, which may stand in other texts too."""
+    """Yield private names in the facts; other texts may contain them too."""
     if isinstance(node, str):
-        yield from filter(_is_telling, _HOME_OWNER.findall(node))
+        yield from filter(_is_identifying, _HOME_OWNER.findall(node))
     elif isinstance(node, list):
         for item in node:
             yield from _names(item)
@@ -173,9 +174,9 @@ def _names_in(member: Any) -> Iterator[str]:
     """Yield a name and its first label: ``db7`` of ``db7.corp.example``."""
     name = member.get("value") if isinstance(member, Mapping) else member
     if isinstance(name, str):
-        yield from filter(_is_telling, {name, name.partition(".")[0]})
+        yield from filter(_is_identifying, {name, name.partition(".")[0]})
 
 
-def _is_telling(name: str) -> bool:
-    """Whether a name says something about whose it is."""
+def _is_identifying(name: str) -> bool:
+    """Whether a name may identify its owner: it is neither short nor common."""
     return len(name) > 2 and name.lower() not in _COMMON_NAMES

@@ -1,8 +1,7 @@
-"""The facts about a host and a server that a bundle carries. Pure.
+"""The facts about a host and a server that a bundle contains. Pure.
 
-A fact is kept only if it stands in a list here: what is added to ``host/`` or ``postgres/`` tomorrow stays
-on the machine until somebody decides that it identifies nobody. Of names only those remain that the kernel
-or PostgreSQL gives.
+A fact is kept only if it is listed here: facts added to ``host/`` or ``postgres/`` later are left out until a
+developer decides that they identify nobody. Only names assigned by the kernel or by PostgreSQL remain.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pgdyno.store.privacy.redaction import portable_text
 LEFT_OUT = "left out of the bundle"
 
 Kept: TypeAlias = "Mapping[str, Kept] | Callable[[Any], Any]"
-"""Which members are kept, or what becomes of a value."""
+"""The members that are kept, or a function that converts a value."""
 
 _HARMLESS_VALUES = frozenset({"", "on", "off", "default", "none", REDACTED})
 PUBLIC_TEXTS = frozenset(
@@ -32,7 +31,7 @@ PUBLIC_TEXTS = frozenset(
         *("ssl_tls13_ciphers", "timezone_abbreviations", "wal_consistency_checking"),
     }
 )
-"""PostgreSQL's own settings of type text that name no person, place or network."""
+"""PostgreSQL's built-in settings of type string that do not identify a person, place or network."""
 
 PRIVATE_TEXTS = frozenset(
     {
@@ -57,19 +56,19 @@ _PUBLIC_OPTION = re.compile(r"[a-z0-9_]+(=(\d+(\.\d)?[kKmMgG]?|ordered|writeback
 
 
 def portable_setting(name: str, value: str, vartype: str | None = None) -> str:
-    """Return a setting's value if it identifies nobody; ``vartype`` None: only the name tells."""
+    """Return a setting's value, redacted if it may be identifying; ``vartype`` None: judged by name."""
     is_text = name.lower() in _PRIVATE if vartype is None else vartype == "string"
     is_private = is_text and name.lower() not in _PUBLIC and value.lower() not in _HARMLESS_VALUES
     return REDACTED if is_private else redacted(name, value)
 
 
 def portable_host(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a host's facts as a bundle contains them."""
+    """Return a host's facts for a bundle."""
     return _members(document, _HOST)
 
 
 def portable_server(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a server's facts as a bundle contains them. Reasons may name databases, roles."""
+    """Return a server's facts for a bundle. Reasons are left out: they may name databases and roles."""
     kept = _members(document, _SERVER)
     return {key: _without_reason(value) for key, value in kept.items()}
 
@@ -78,15 +77,15 @@ def _kept(node: Any, rule: Kept) -> Any:
     if isinstance(node, list):
         return [_kept(item, rule) for item in node]
     if _is_fact(node):
-        told = {key: portable_text(str(text)) for key, text in node.items() if key != "value"}
-        return {"value": _kept(node["value"], rule), **told} if "value" in node else told
+        others = {key: portable_text(str(text)) for key, text in node.items() if key != "value"}
+        return {"value": _kept(node["value"], rule), **others} if "value" in node else others
     if callable(rule):
         return rule(node)
     return _members(node, rule) if isinstance(node, Mapping) else REDACTED
 
 
 def _members(node: Mapping[str, Any], rules: Mapping[str, Kept]) -> dict[str, Any]:
-    """Return the members that have a rule; of other facts it is said that they were left out."""
+    """Return the members that have a rule; other facts are marked as left out."""
     return {
         key: _kept(value, rules[key]) if key in rules else {"unknown": LEFT_OUT, "source": LEFT_OUT}
         for key, value in node.items()
@@ -106,10 +105,10 @@ def _is_fact(node: Any) -> bool:
     return isinstance(node, Mapping) and "source" in node and ("value" in node or "unknown" in node)
 
 
-def _as_it_is(node: Any) -> Any:
-    """Keep a value and everything in it."""
+def _whole(node: Any) -> Any:
+    """Return a value with all its members; texts are made portable."""
     if isinstance(node, Mapping):
-        return {key: _kept(value, _as_it_is) for key, value in node.items()}
+        return {key: _kept(value, _whole) for key, value in node.items()}
     return portable_text(node) if isinstance(node, str) else node
 
 
@@ -163,40 +162,40 @@ _GUC_MEMBERS = (
     *("max_val", "enumvals", "sourcefile", "sourceline", "pending_restart"),
 )
 _HOST: Mapping[str, Kept] = {
-    "cpu": _as_it_is,
-    "memory": _as_it_is,
-    "limits": _as_it_is,
-    "kernel": _as_it_is,
-    "block_devices": _as_it_is,  # named by the kernel: nvme0n1, dm-0, md127
+    "cpu": _whole,
+    "memory": _whole,
+    "limits": _whole,
+    "kernel": _whole,
+    "block_devices": _whole,  # named by the kernel: nvme0n1, dm-0, md127
     "mounts": {
         "target": _target,
         "device": _device,
-        "filesystem": _as_it_is,
+        "filesystem": _whole,
         "options": _option,
-        "available_bytes": _as_it_is,
-        "disk": _as_it_is,
+        "available_bytes": _whole,
+        "disk": _whole,
     },
-    "nics": {"rx_queues": _as_it_is, "tx_queues": _as_it_is, "rps_cpus": _as_it_is},
+    "nics": {"rx_queues": _whole, "tx_queues": _whole, "rps_cpus": _whole},
 }
 _SERVER: Mapping[str, Kept] = {
-    "version_num": _as_it_is,
-    "version": _as_it_is,
-    "build": _as_it_is,
+    "version_num": _whole,
+    "version": _whole,
+    "build": _whole,
     "settings": _settings,
-    "capabilities": _as_it_is,
+    "capabilities": _whole,
     "overrides": _override,
-    "databases_bytes": _as_it_is,
-    "shared_memory_bytes": _as_it_is,
-    "standbys": {"state": _as_it_is, "sync_state": _as_it_is},
-    "is_in_recovery": _as_it_is,
-    "is_superuser": _as_it_is,
-    "is_colocated": _as_it_is,
-    "managers": {"name": _as_it_is},
+    "databases_bytes": _whole,
+    "shared_memory_bytes": _whole,
+    "standbys": {"state": _whole, "sync_state": _whole},
+    "is_in_recovery": _whole,
+    "is_superuser": _whole,
+    "is_colocated": _whole,
+    "managers": {"name": _whole},
     "program": {
-        "atomics": _as_it_is,
-        "allocator": _as_it_is,
-        "malloc_variables": _as_it_is,
-        "scheduling_policy": _as_it_is,
-        "has_huge_pages": _as_it_is,
+        "atomics": _whole,
+        "allocator": _whole,
+        "malloc_variables": _whole,
+        "scheduling_policy": _whole,
+        "has_huge_pages": _whole,
     },
 }

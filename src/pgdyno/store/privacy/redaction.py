@@ -1,10 +1,10 @@
 """Remove secrets from an experiment before display: passwords, keys, commands with them. Pure.
 
-It works on the document, so that a fact or a note added tomorrow is covered as well. What leaves the
-machine loses more: see ``portable.py``.
+It works on the document, so it also covers facts and notes added in the future. More is removed from
+exported experiments: see ``portable.py``.
 
-Paths, addresses and quoted names are removed from free texts. Texts are what people and servers wrote:
-questions, notes, log lines. The rules are for texts only; facts go by a list, see ``portable_facts.py``.
+Paths, addresses and quoted names are removed from free texts of people and servers: questions, notes, log
+lines. These rules are for texts only; facts are kept by a list, see ``portable_facts.py``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from pgdyno.postgres.secrets import REDACTED, redacted
 
 SETTING_VALUES = ("setting", "boot_val", "reset_val", "value", "current", "requested", "effective")
-"""Members that hold a value of the setting named by ``name`` or ``key`` beside them."""
+"""Members with a value of the setting named by the ``name`` or ``key`` of the same object."""
 _QUOTED_OR_WORD = r"(?:'(?:[^'\\]|\\.)*'|[^\s,;)]+)"
 _URI = re.compile(r"postgres(?:ql)?://[^\s\"']+", re.IGNORECASE)
 _CONNECTION_WORD = re.compile(
@@ -39,7 +39,7 @@ _PUBLIC_PATH = re.compile(r"/(proc|sys|dev/shm)(/|$)|/(etc|usr/lib)/os-release$"
 
 
 def without_secrets(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an experiment's document without passwords and without commands that may hold them."""
+    """Return an experiment's document without passwords and without commands that may contain them."""
     shown: dict[str, Any] = rewritten(dict(document), redacted, lambda text: redacted("", text))
     return shown
 
@@ -67,13 +67,13 @@ def rewritten(node: Any, setting: Callable[[str, str], str], text: Callable[[str
 
 
 def setting_name(node: Mapping[str, Any]) -> str | None:
-    """Return which setting an object is about, if it is: a Guc, a difference, an override, a change."""
+    """Return the setting that an object (Guc, difference, override, change) describes; else None."""
     name = node.get("name", node.get("key"))
     return name if isinstance(name, str) and any(key in node for key in SETTING_VALUES) else None
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether settings are written as name → value, as variants have them."""
+    """Whether settings are a mapping from name to value, as in variants."""
     return isinstance(value, dict) and all(isinstance(one, str) for one in value.values())
 
 
@@ -92,7 +92,7 @@ def portable_text(text: str) -> str:
 
 
 def _without_places(text: str) -> str:
-    """Leave only the kernel's own paths, and in these no units and no network interfaces."""
+    """Remove all paths except the kernel's, and parent units and network interfaces in these."""
     text = _CONTROL_GROUP.sub(r"/sys/fs/cgroup/…/\1", text)
     text = _INTERFACE.sub(r"\1/…", text)
     return _PATH.sub(lambda match: match[0] if _PUBLIC_PATH.match(match[0]) else "(path)", text)

@@ -1,8 +1,8 @@
 """Bundled studies, found by walking the package: one file, or one folder, adds one study.
 
-A study file has ``STUDY``, a ``BundledStudy``: what it is called, what it measures, which options it takes,
-and the function that makes it. Command line, refusals and the command that repeats it follow from that.
-A folder has it in ``study.py``, beside its own measuring and its own views.
+A study file defines ``STUDY``, a ``BundledStudy``: title, workloads, options, and the function that creates
+the study. The command line, its checks and the command that repeats an experiment derive from it.
+A folder defines it in ``study.py``, next to its own measuring code and views.
 """
 
 from __future__ import annotations

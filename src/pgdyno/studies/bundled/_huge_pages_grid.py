@@ -1,8 +1,8 @@
 """The grid of the study huge-pages: database sizes by clients, within a budget.
 
-Sizes lie around shared_buffers: while the data fit, page tables grow with what each backend has touched; of
-larger data, pages come and go. Preset ``published`` has the settings and sizes of a study of 2018 (PostgreSQL
-11, 56 hardware threads, 256 GB): shared_buffers of 64 GB, databases of 48 and 96 GB.
+Sizes are around shared_buffers: while the data fit, page tables grow with the pages that each backend has
+touched; with larger data, pages are replaced. Preset ``published`` has the settings and sizes of a study of
+2018 (PostgreSQL 11, 56 hardware threads, 256 GB): shared_buffers of 64 GB, databases of 48 and 96 GB.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ PRESET = Option(
 )
 ARMS = 5  # 4 kB, transparent for shared or for private memory, 2 MB, 1 GB
 # Turns of 50 ms; a block holds six balanced squares of five arms. The warm-up is long, because every backend
-# meets the pages of shared memory for the first time: with 4 kB pages that takes seconds.
+# touches the pages of shared memory for the first time: with 4 kB pages this takes seconds.
 DESIGN = Design(block_s=7.5, blocks_per_round=1, warmup_s=4.0)
 
 _MB, _GB = 1 << 20, 1 << 30
 _MEMORY_SHARE = 0.7  # of the available memory, for all servers with their data in the page cache
 _STEP_BYTES = 128 * _MB
 _CLIENTS_PER_CPU = 8
-_SIZES = (0.5, 1.0, 2.0)  # of the database, by shared_buffers
+_SIZES = (0.5, 1.0, 2.0)  # of the database, relative to shared_buffers
 _SPARE_CONNECTIONS = 20
 _PUBLISHED_SIZES = (48 * _GB, 96 * _GB)
 _PUBLISHED: Mapping[str, str] = {
@@ -51,7 +51,7 @@ _PUBLISHED: Mapping[str, str] = {
     "wal_compression": "on",
 }
 
-# Rough figures that only decide what fits into a budget; the rest of it goes into more rounds.
+# Rough figures, used only to select cells for a budget; the rest of the budget goes into more rounds.
 _COPIED_BYTES_PER_S = 250e6
 _STARTED_BYTES_PER_S = 500e6
 _BETWEEN_CELLS_S = 2.0
@@ -59,9 +59,9 @@ _BETWEEN_CELLS_S = 2.0
 
 @dataclass(frozen=True)
 class HugePagesGrid:
-    """The cells to measure, and those left out for the budget.
+    """The cells to measure, and those that exceed the budget.
 
-    Cells are loads by size and clients.
+    A cell is a load at one database size and number of clients.
     """
 
     settings: Mapping[str, str]
@@ -81,7 +81,7 @@ def grid_of(sizing: Sizing) -> HugePagesGrid:
 
 
 def client_counts(machine: Machine) -> tuple[int, ...]:
-    """Return 1, 2, 4, … up to eight for each CPU."""
+    """Return 1, 2, 4, … up to eight per CPU."""
     counts, most = [1], _CLIENTS_PER_CPU * machine.cpus
     while counts[-1] * 2 <= most:
         counts.append(counts[-1] * 2)
@@ -95,8 +95,8 @@ def cell_name(load: Workload, database_bytes: int, clients: int) -> str:
 
 def _preset(sizing: Sizing) -> tuple[int, Mapping[str, str], tuple[int, ...]]:
     """Return shared_buffers in bytes, the other settings, and the sizes of the database in bytes."""
-    asked = sizing.of(PRESET)
-    name = DEFAULT_PRESET if asked is None else asked
+    requested = sizing.of(PRESET)
+    name = DEFAULT_PRESET if requested is None else requested
     if name == PUBLISHED_PRESET:
         return 64 * _GB, _PUBLISHED, _PUBLISHED_SIZES
     if name != DEFAULT_PRESET:
@@ -108,12 +108,12 @@ def _preset(sizing: Sizing) -> tuple[int, Mapping[str, str], tuple[int, ...]]:
     buffers_bytes = int(share_bytes) // _STEP_BYTES * _STEP_BYTES
     if buffers_bytes == 0:
         raise MemoryProofError(
-            "there is not enough free memory for the servers of this study",
+            "not enough free memory for the servers of this study",
             detail=f"{ARMS} servers with {_STEP_BYTES // _MB} MB of shared_buffers each and data twice as "
-            f"large do not fit into the {numbers.size(sizing.machine.available_bytes)} that are available",
+            f"large do not fit into the available {numbers.size(sizing.machine.available_bytes)}",
             hint="run it on a host with more free memory",
         )
-    # One checkpoint at a round's end, none in between.
+    # One checkpoint at the end of a round, none before.
     settings = {"max_wal_size": "16GB", "checkpoint_timeout": "1h"}
     return buffers_bytes, settings, tuple(int(factor * buffers_bytes) for factor in _SIZES)
 
@@ -121,7 +121,7 @@ def _preset(sizing: Sizing) -> tuple[int, Mapping[str, str], tuple[int, ...]]:
 def _cells(
     loads: tuple[Workload, ...], sizes: tuple[int, ...], clients: tuple[int, ...]
 ) -> Iterator[Workload]:
-    """Yield the cells, most informative first: many clients, one, then those between."""
+    """Yield the cells, most informative first: most clients, one client, then the counts between."""
     most, *fewer = sorted(clients, reverse=True)
     for count in (most, *fewer[-1:], *fewer[:-1]):
         for load in loads:
@@ -149,7 +149,7 @@ def _fitting(cells: tuple[Workload, ...], budget_s: float) -> int:
 
 
 def round_s(cells: tuple[Workload, ...]) -> float:
-    """Return about how long a round of these cells takes, in seconds."""
+    """Return the estimated duration of a round of these cells, in seconds."""
     data_sets = {cell.data_set.key: cell.data_set.size_bytes for cell in cells}
     written = {cell.data_set.key for cell in cells if not cell.is_read_only}
     started_s = sum(ARMS * size / _STARTED_BYTES_PER_S for size in data_sets.values())

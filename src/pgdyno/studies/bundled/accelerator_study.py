@@ -1,8 +1,8 @@
-"""The accelerator's study of 2023: a server as it comes against the same server accelerated, layer by layer.
+"""The accelerator's study of 2023: an unmodified server against the same server accelerated, layer by layer.
 
-The published table has unmodified sysbench's read-only and read-write throughput before and after, with the
-load on a host of its own (``--cell``); ``measure/view/cards.py`` has its form. Each layer is
-measured here on top of those before it; nothing is decided or applied, which ``accelerate`` is for.
+The published table has the throughput of unmodified sysbench, read-only and read-write, before and after,
+with the load on a separate host (``--cell``); ``measure/view/cards.py`` has its form. Each layer is measured
+on top of the previous ones. Nothing is decided or applied: use ``accelerate`` for that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pgdyno.model.plans.terms import PLAN
 
 
 def study(context: StudyContext) -> Study:
-    """Return a comparison of the default with the plan's layers, one more at a time."""
+    """Return a comparison of the default with the plan, adding one layer at a time."""
     return Study(
         name="accelerator-study",
         question="What does each layer of the plan add to the throughput of the default configuration?",

@@ -1,8 +1,8 @@
-"""Clients: one server under more and more of them, up to several for each CPU.
+"""Clients: one server under an increasing number of clients, up to several per CPU.
 
-Where a few clients keep the server busy, more of them only wait in another place, and cost the machine. The
-study finds the smallest number that is as good as the best, and says what the client itself costs: on the
-machine of the server it takes its CPU time, which bends the curve before the server does.
+If a few clients keep the server busy, more of them only wait, and use resources of the machine. The study
+finds the smallest number that is as good as the best, and reports the cost of the client itself: on the
+server's machine it takes CPU time from the server, which flattens the curve before the server's own limit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pgdyno.measure.bundled_study import BundledStudy, Machine, Option, Sizing, 
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import PROTOCOLS, Workload
-from pgdyno.studies.bundled._own_tables import CAVEAT, OWN, TABLES, on_tables, shared_buffers
+from pgdyno.studies.bundled._client_tables import CAVEAT, OWN, TABLES, on_tables, shared_buffers
 
 
 def _protocols(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -27,22 +27,21 @@ def _protocols(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 PROTOCOL = Option(
     "protocol",
-    "how statements travel; repeatable, or several separated by commas, for curves side by side [default: "
-    "prepared].",
+    "query protocol; repeatable, or several separated by commas, for several curves [default: prepared].",
     _protocols,
     metavar="|".join(PROTOCOLS),
     is_repeatable=True,
 )
-_MOST_PER_CPU = 4  # arbitrary: past twice the CPUs only waiting grows
+_MOST_PER_CPU = 4  # arbitrary: above twice the number of CPUs, only waiting increases
 _SPARE_CONNECTIONS = 20
 _PUBLISHED = (
     "published in 2020 for two machines of 8 CPUs, pgbench at scale 30, 2 to 14 clients on the server's own "
-    "machine: the curve of select-only bends from 6 clients on, because pgbench takes about 20 % of the CPUs"
+    "machine: the curve of select-only flattens from 6 clients on, because pgbench uses about 20 % of the CPU"
 )
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
-    """Return every load at every number of clients, by every requested protocol, on all requested tables."""
+    """Return every load at every number of clients, with every requested protocol and kind of tables."""
     counts = client_counts(sizing)
     loads = [
         load
@@ -57,7 +56,7 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
 
 
 def settings(sizing: Sizing) -> Mapping[str, str]:
-    """Return room for the connections, and for the data, so that clients wait for nothing but each other."""
+    """Return settings with room for all connections and data, so that clients wait only for each other."""
     most = max(client_counts(sizing))
     return {
         "max_connections": str(max(100, most + _SPARE_CONNECTIONS)),
@@ -79,12 +78,12 @@ def study(context: StudyContext) -> Study:
 
 
 def client_counts(sizing: Sizing) -> tuple[int, ...]:
-    """Return 1 to four for each CPU, or --clients; where those are many, not all will be measured."""
+    """Return every number from 1 to four per CPU, or to --clients; of many, only some are measured."""
     return tuple(range(1, (sizing.clients or _most(sizing.machine)) + 1))
 
 
 def _by_protocols(load: Workload, protocols: Sequence[str]) -> tuple[Workload, ...]:
-    """Return a load by each protocol, named after it; unchanged if none is requested."""
+    """Return a load per protocol, named after it; the unchanged load if none is requested."""
     named = replace(load, issued_as=load.name)
     return tuple(
         replace(named, name=f"{load.name}-{one}", load=f"{load.name}, {one}", protocol=one)
@@ -97,7 +96,7 @@ def _most(machine: Machine) -> int:
 
 
 STUDY = BundledStudy(
-    title="throughput by the number of clients: where more of them stop paying, and their cost",
+    title="throughput by number of clients: where more clients stop helping, and their cost",
     study=study,
     measures=("pgbench-select", "pgbench-tpcb"),
     workloads=workloads,

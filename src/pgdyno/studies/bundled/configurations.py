@@ -1,7 +1,7 @@
-"""The baseline, pgdyno's own plan and pgtune's configuration, side by side.
+"""The baseline, pgdyno's plan and pgtune's configuration, side by side.
 
-A plan of several layers is built up between the two: with one layer, with two, and so on.
-pgtune's formula is the configuration that most people compare with; see ``plan/peers/pgtune.py``.
+A plan of several layers also has intermediate variants: with one layer, with two, and so on.
+pgtune's formula is the most common reference configuration; see ``plan/peers/pgtune.py``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Huge pages: server memory on 4 kB, 2 MB and 1 GB pages.
+"""Huge pages: server memory on 4 kB, 2 MB and 1 GB pages, by database size and clients.
 
-Varied by size of the database and clients.
-
-Every server has the same settings but for its pages. Reserved pages are counted out: a pool holds exactly
-what the servers take that ask for it, so that nobody finds a page by accident. Transparent huge pages are
-switched with the turns: for shared memory (shmem_enabled) in one arm, for private memory in another.
+All servers have the same settings except for their pages. A pool of reserved pages has exactly the pages that
+the servers using it need, so no other server gets one by accident. Transparent huge pages are switched at
+each turn: for shared memory (shmem_enabled) in one arm, for private memory in another.
 """
 
 from __future__ import annotations
@@ -24,9 +22,9 @@ SHARED = "/sys/kernel/mm/transparent_hugepage/shmem_enabled"
 NEVER, ALWAYS = "never", "always"
 _KB, _MB, _GB = 1 << 10, 1 << 20, 1 << 30
 _YOUNG = (
-    "huge-pages: the clients of every cell have connected seconds before, so that with 4 kB pages many still "
-    "meet pages of shared memory for the first time, see minor page faults; connections that live long have "
-    "that behind them, and gain less"
+    "huge-pages: the clients of every cell connected only seconds before. With 4 kB pages many still touch "
+    "pages of shared memory for the first time (see minor page faults); long-lived connections no longer do, "
+    "and gain less"
 )
 
 
@@ -36,18 +34,18 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
 
 
 def settings(sizing: Sizing) -> Mapping[str, str]:
-    """Return the servers' settings besides their pages."""
+    """Return the common settings of all servers, without those of their pages."""
     return grid_of(sizing).settings
 
 
 def study(context: StudyContext) -> Study:
-    """Return an arm for every kind of page that can be had here. Raises: UsageError if there is only one."""
+    """Return an arm per available kind of page. Raises: UsageError if only one kind is available."""
     pages = context.pages
     assert pages is not None  # noqa: S101 — the study needs it
     variants = tuple(_variants(context.baseline, pages))
     missing = tuple(_missing(pages))
     if len(variants) == 1:
-        raise UsageError("no huge pages can be had here", detail="; ".join(missing))
+        raise UsageError("huge pages are not available here", detail="; ".join(missing))
     return Study(
         name="huge-pages",
         question="What are huge pages worth for shared memory, by size of the database and clients?",
@@ -59,7 +57,7 @@ def study(context: StudyContext) -> Study:
 
 
 def _variants(baseline: Variant, pages: PageSupport) -> Iterator[Variant]:
-    """Yield 4 kB pages first, which all others are compared with."""
+    """Yield the variants; the first, 4 kB pages, is the baseline."""
     plain = {
         **{path: NEVER for path, choices in pages.choices.items() if NEVER in choices},
         **{pool.path: str(pool.found) for pool in pages.pools.values() if pool.obstacle is None},
@@ -88,13 +86,13 @@ def _size(size_bytes: int) -> str:
 
 
 def _missing(pages: PageSupport) -> Iterator[str]:
-    """Say which kinds of page cannot be had, and why."""
+    """Yield the unavailable kinds of page, with the reasons."""
     for size_bytes, pool in sorted(pages.pools.items()):
         if pool.obstacle is not None:
             yield f"pages of {_size(size_bytes)} are left out: {pool.obstacle}"
     for size_bytes in (2 * _MB, _GB):
         if size_bytes not in pages.pools:
-            yield f"pages of {_size(size_bytes)} are left out: this kernel offers none on this CPU"
+            yield f"pages of {_size(size_bytes)} are left out: this kernel does not support them on this CPU"
     for path, what in ((SHARED, "shared"), (PRIVATE, "private")):
         if ALWAYS not in pages.choices.get(path, ()):
             yield f"transparent huge pages for {what} memory are left out: this kernel has no {path}"
@@ -104,14 +102,14 @@ def _left_out(sizing: Sizing) -> Iterator[str]:
     left_out = grid_of(sizing).left_out
     if left_out and sizing.budget_s is not None:
         names = ", ".join(cell.name for cell in left_out)
-        yield f"left out, because the budget is {sizing.budget_s / 60:.0f} minutes: {names}"
+        yield f"left out because of the budget of {sizing.budget_s / 60:.0f} minutes: {names}"
 
 
 def _published(sizing: Sizing) -> Iterator[str]:
     if sizing.of(PRESET) == PUBLISHED_PRESET:
         yield (
-            "settings and sizes as published for PostgreSQL 11 in 2018; there every cell was the mean of "
-            "three runs of 30 minutes: --block 30m makes blocks as long"
+            "settings and sizes as published for PostgreSQL 11 in 2018, where every cell was the mean of "
+            "three runs of 30 minutes: --block 30m gives blocks of this length"
         )
 
 

@@ -1,10 +1,10 @@
-"""PostgreSQL 18's read methods: synchronous (sync), worker processes, io_uring.
+"""PostgreSQL 18's I/O methods: synchronous (sync), worker processes, io_uring.
 
-Scans that read ahead are what the methods differ in: sequential scans, bitmap heap scans. Index scans and
-single rows do not read ahead in 18, and data in shared_buffers is not read at all: there, no difference is
-the expected result.
+The methods differ for scans that read ahead: sequential scans and bitmap heap scans. Index scans and lookups
+of single rows do not read ahead in 18, and data in shared_buffers are not read at all: no difference is the
+expected result for these.
 
-Where a quarter of the CPUs is more than the default of three, that many io_workers are an arm of their own.
+If a quarter of the CPUs is more than the default of three, an additional arm has that many io_workers.
 Source: vondra.me/posts/tuning-aio-in-postgresql-18.
 """
 
@@ -34,10 +34,10 @@ _CONDITIONS = (
     "effective_io_concurrency and io_combine_limit are equal in all arms"
 )
 _TURNS = (
-    "io-method: a turn begins without scans under way, so that scans of more than a tenth of a turn make the "
-    "slower arm look somewhat slower still; longer turns: --slice 1s"
+    "io-method: a turn begins without running scans. If a scan takes more than a tenth of a turn, this makes "
+    "the slower arm look even slower; use longer turns: --slice 1s"
 )
-_CPU = "io-method: the CPU time of I/O workers, and of threads that work for io_uring, is the server's"
+_CPU = "io-method: server CPU time includes I/O workers and kernel threads of io_uring"
 
 
 def settings(_sizing: Sizing) -> Mapping[str, str]:
@@ -46,7 +46,7 @@ def settings(_sizing: Sizing) -> Mapping[str, str]:
 
 
 def study(context: StudyContext) -> Study:
-    """Return sync against every method that works, on every server. Raises: UsageError for one before 18."""
+    """Return sync against every usable method, on every server. Raises: UsageError for a server before 18."""
     for io in context.io:
         if io.major < _SINCE:
             raise UsageError(
@@ -75,7 +75,7 @@ def study(context: StudyContext) -> Study:
 
 
 def _methods(io: IoSupport) -> dict[str, dict[str, str]]:
-    """Return the settings of every arm that works on a server, the baseline first."""
+    """Return the settings of every arm that a server supports, the baseline first."""
     methods = {"sync": {"io_method": "sync"}, "worker": {"io_method": "worker"}}
     by_cpus = min(_MAX_WORKERS, io.cpus // _CPUS_PER_WORKER)
     if by_cpus > _DEFAULT_WORKERS:

@@ -1,12 +1,10 @@
-"""Loop: the same query issued by clients, and in a loop inside the server.
+"""Loop: the same query issued by clients, and in a loop inside the server, without clients.
 
-The loop runs without the client in the way.
-
-What a client-driven benchmark shows is client, network, protocol and query together. Three loads take them
-apart: pgbench's select-only by our driver; the same in a loop in C inside the server (extension
-pgdyno_loop); the same in a loop in PL/pgSQL. At one client, a loop without a query says what the looping
-itself takes, and one query that has as many rows what is left when the executor starts only once. In place of
-a row, each execution may sum up many; in place of the same tables, each session may have its own.
+A client-driven benchmark measures client, network, protocol and query together. Three loads separate them:
+pgbench's select-only, issued by pgdyno's driver; the same in a loop in C inside the server (extension
+pgdyno_loop); the same in a loop in PL/pgSQL. At one client, a loop without a query shows the cost of the loop
+itself, and one query for the same number of rows shows the cost without repeated executor starts. Instead of
+reading one row, an execution may sum up many; instead of shared tables, each session may have its own.
 """
 
 from __future__ import annotations
@@ -32,9 +30,9 @@ from pgdyno.model.experiments.workload import (
     load_name,
     name_on_own_tables,
 )
-from pgdyno.studies.bundled._own_tables import CAVEAT, OWN, TABLES, on_tables, shared_buffers
+from pgdyno.studies.bundled._client_tables import CAVEAT, OWN, TABLES, on_tables, shared_buffers
 
-# A loop ends when it ends: a block is one turn. Clients share the server's CPUs, as in the published study.
+# A loop runs to its end, so a block is one turn. Clients share the server's CPUs, as in the published study.
 _DESIGN = Design(
     block_s=2.0,
     slice_s=2.0,
@@ -48,20 +46,21 @@ _DESIGN = Design(
 
 
 class _Looped(NamedTuple):
-    """A client's statement as it runs in the server, ``executions`` times in each transaction.
+    """A client's statement in a loop inside the server, ``executions`` times per transaction.
 
-    ``function`` is the loop in C; that in PL/pgSQL has ``_plpgsql`` at its end. ``last_key`` is the highest
-    one that is drawn; ``one_query`` has what the one query selects, and the rows that each key leads to.
+    ``function`` is the loop in C; the name of the PL/pgSQL loop has the suffix ``_plpgsql``. ``last_key`` is
+    the highest random key. ``one_query`` has the select list of the single query, and the join that finds the
+    rows of each key.
     """
 
     words: tuple[str, ...]
-    executions: int  # arbitrary: 20 to 100 ms, of which what is done once in a transaction is less than 1 %
+    executions: int  # arbitrary: takes 20 to 100 ms; work done once per transaction is less than 1 %
     function: str
     last_key: str
     one_query: tuple[str, str]
 
     def sql(self, issuer: str) -> str:
-        """Return the statement that is a transaction."""
+        """Return the statement of a transaction."""
         if issuer == ONE_QUERY:
             last = f"(SELECT {self.last_key} FROM pgbench_accounts)"  # noqa: S608 — our own
             what, rows = self.one_query
@@ -91,13 +90,13 @@ _LOOPED = {
         ("sum(total)", f"CROSS JOIN LATERAL ({_SUM}) AS one"),
     ),
 }
-"""By the workload that the client issues."""
-_ITERATIONS = 10_000_000  # arbitrary: some 40 ms
+"""Loops by the client's workload."""
+_ITERATIONS = 10_000_000  # arbitrary: about 40 ms
 _EMPTY = Statement(
     f"SELECT executions FROM {SCHEMA}.empty_loop({_ITERATIONS})",  # noqa: S608 — our own
     executions=_ITERATIONS,
 )
-_BY_THE_INDEX = {  # whatever it costs: a nested loop that searches the index for every key
+_BY_THE_INDEX = {  # forces a nested loop with an index lookup per key
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "enable_memoize": "off",
@@ -106,23 +105,23 @@ _BY_THE_INDEX = {  # whatever it costs: a nested loop that searches the index fo
     "max_parallel_workers_per_gather": "0",
     "jit": "off",
 }
-_MOST_PER_CPU = 2  # past the CPUs only waiting grows
+_MOST_PER_CPU = 2  # above the number of CPUs, only waiting increases
 _SPARE_CONNECTIONS = 20
-_ANY_SEED = {"pgdyno_loop.seed": "0"}  # else all loops would read the same accounts, again and again
+_ANY_SEED = {"pgdyno_loop.seed": "0"}  # otherwise all loops would read the same accounts repeatedly
 _PUBLISHED = (
     "published in 2020 for two machines of 8 CPUs, pgbench at scale 30: with clients on the server's machine "
-    "select-only bends from 6 of them on; in a loop in C inside the server it is linear up to 8; on the Arm "
-    "machine the loop in C was 35 % slower than on the x86 one, the loop in PL/pgSQL 65 %"
+    "select-only flattens from 6 clients on; in a loop in C inside the server it is linear up to 8; on the "
+    "Arm machine the loop in C was 35 % slower than on the x86 machine, the loop in PL/pgSQL 65 %"
 )
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
-    """Return every load at every number of clients, and two for comparison at one client."""
+    """Return every load at every number of clients, and two reference loads at one client."""
     return {cell.name: cell for cell in _cells(sizing)}
 
 
 def settings(sizing: Sizing) -> Mapping[str, str]:
-    """Return room for the connections and for the data."""
+    """Return settings with room for all connections and data."""
     most = max(client_counts(sizing))
     return {
         "max_connections": str(max(100, most + _SPARE_CONNECTIONS)),
@@ -131,7 +130,7 @@ def settings(sizing: Sizing) -> Mapping[str, str]:
 
 
 def study(context: StudyContext) -> Study:
-    """Return one variant; the issuer of the query and the number of issuers vary."""
+    """Return one variant; the query's issuer and the number of clients vary."""
     return Study(
         name="loop",
         question="What does a transaction's time consist of, and who limits how it scales?",
@@ -143,7 +142,7 @@ def study(context: StudyContext) -> Study:
 
 
 def client_counts(sizing: Sizing) -> tuple[int, ...]:
-    """Return 1, 2, 3, 4, 6, 8, 12, … up to two for each CPU, and one for each; no more than --clients."""
+    """Return 1, 2, 3, 4, 6, 8, 12, … up to two per CPU, and one per CPU; at most --clients."""
     most, cpus = sizing.clients or _most(sizing.machine), sizing.machine.cpus
     counts = {1, cpus, most, *(base << power for base in (2, 3) for power in range(most.bit_length()))}
     return tuple(sorted(count for count in counts if count <= most))

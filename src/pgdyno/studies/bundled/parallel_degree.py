@@ -1,13 +1,13 @@
-"""Parallel degree: one query with more and more workers, up to twice the CPUs.
+"""Parallel degree: one query with an increasing number of workers, up to twice the CPUs.
 
-Each query has its own number beyond which more workers only cost: the table's size, what is computed per row
-and the machine decide it, and no formula knows it. The study finds the smallest number that is as good as the
-best, alone and with as many clients as CPUs that run the same query at once: what one query gains by workers
-others lose.
+For each query, workers beyond some number only cost. The number depends on the table's size, the computation
+per row and the machine, and no formula predicts it. The study finds the smallest number that is as good as
+the best, alone and with as many clients as CPUs running the same query at once: workers that speed up one
+query slow down others.
 
-Data, ``t_bit``: bit strings of 200 random bits, as tags of documents are stored. ``count`` costs little per
-row, ``bitand`` some times as much; what else is shared among workers can be chosen. ``partition-wise`` is the
-query of ``hash-join`` on the same rows in eight partitions, joined and counted partition by partition.
+Data, ``t_bit``: bit strings of 200 random bits, a form used for tags of documents. ``count`` costs little per
+row, ``bitand`` several times as much; the other queries share other work among workers. ``partition-wise`` is
+the query of ``hash-join`` on the same rows in eight partitions, joined and counted partition by partition.
 ``create-index`` builds an index and rolls it back.
 """
 
@@ -21,12 +21,12 @@ from typing import NamedTuple
 from pgdyno.base import numbers
 from pgdyno.base.errors import MemoryProofError, UsageError
 from pgdyno.measure.bundled_study import BundledStudy, Machine, Option, Sizing, StudyContext, is_given, last
-from pgdyno.model.experiments.experiment import Design, ResetPolicy, VoidThresholds
+from pgdyno.model.experiments.experiment import Design, VoidThresholds
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import DataSet, Statement, Workload
+from pgdyno.model.experiments.workload import DataSet, ResetPolicy, Statement, Workload
 from pgdyno.model.variants.variant import setting_key
 
-# A query ends when it ends: a block is one turn, in which parts of queries count.
+# Queries run to their end, so a block is one turn; parts of queries count.
 _DESIGN = Design(
     block_s=2.0,
     slice_s=2.0,
@@ -40,17 +40,17 @@ _DESIGN = Design(
 
 _MASK = f"B'{'1' * 8:0<200}'"
 _KEY = "substring({}.id FROM 1 FOR 64)::bigint"  # a bit string itself has no hash function
-# Of the second table an eighth is hashed; histograms know how large that is, and of a substring nobody does.
+# An eighth of the second table is hashed. A histogram estimates its size; a substring has no histogram.
 _JOIN = f"""SELECT count(*) FROM t_bit a JOIN t_bit b ON {_KEY.format("a")} = {_KEY.format("b")}
 WHERE b.id < B'001'"""  # noqa: S608 — our own
-# Rolled back by an error of its own that it catches: DROP INDEX would wait for the builds of other clients.
+# Rolled back by raising and catching an error: DROP INDEX would wait for the builds of other clients.
 _BUILD = """DO $$BEGIN
     EXECUTE format('CREATE INDEX built_by_%s ON t_bit (id)', pg_backend_pid());
     RAISE SQLSTATE 'PGDYN';
 EXCEPTION WHEN SQLSTATE 'PGDYN' THEN NULL;
 END$$"""
 HASH_JOIN, PARTITION_WISE, CREATE_INDEX = "hash-join", "partition-wise", "create-index"
-# 256 groups, as the planner knows: of any other expression it takes every row for a group of its own.
+# 256 groups, which the planner estimates correctly: with any other expression it expects a group per row.
 _FIRST_BITS = ", ".join(f"get_bit(id, {bit}) = 1" for bit in range(8))
 _GROUPS = f"SELECT count(*) FROM t_bit GROUP BY {_FIRST_BITS}"  # noqa: S608 — our own
 _QUERIES = {
@@ -58,7 +58,7 @@ _QUERIES = {
     "bitand": f"SELECT count(*) FROM t_bit WHERE bitand(id, {_MASK}) = {_MASK}",  # noqa: S608 — our own
     "aggregate": _GROUPS,
     HASH_JOIN: _JOIN,
-    "sort": "SELECT id FROM t_bit ORDER BY id OFFSET 1000000000000",  # beyond the last row: none is sent
+    "sort": "SELECT id FROM t_bit ORDER BY id OFFSET 1000000000000",  # beyond the last row: no row is sent
     "append": "SELECT count(*) FROM (TABLE t_bit UNION ALL TABLE t_bit) twice",
     PARTITION_WISE: _JOIN,
     CREATE_INDEX: _BUILD,
@@ -71,26 +71,26 @@ PRESET = Option(
     last,
     is_of_own_servers=True,
 )
-QUERY = Option("query", "your query, instead of the study's two.", last, metavar="SQL")
+QUERY = Option("query", "your own query, instead of the study's two.", last, metavar="SQL")
 WRITES = Option(
     "writes",
-    "that query may write. Each execution is rolled back; dead rows and WAL stay, and so do sequences' "
-    "numbers and what its functions do elsewhere.",
+    "the query may write. Each execution is rolled back; dead rows, WAL, advances of sequences and external "
+    "effects of functions remain.",
     is_given,
     is_flag=True,
 )
 _MB = 1 << 20
 _BYTES_PER_THOUSAND_ROWS = 60_236  # measured: 2,000,000 rows in 120,471,552 bytes
 _THOUSAND_ROWS_PER_CPU = 2_000  # arbitrary: 115 MB, about half a second of one CPU for bitand
-_MEMORY_SHARE = 0.2  # of what is available, for the data; as much again in shared_buffers or page cache
-_LIMIT_SHARE = 0.4  # of the data, that a server on the disk may keep in memory besides its processes
+_MEMORY_SHARE = 0.2  # of available memory, for the data; as much again for shared_buffers or page cache
+_LIMIT_SHARE = 0.4  # of the data that the server of the preset disk may keep in memory, besides its processes
 _PROCESSES_BYTES = 160 * _MB
-_WORKERS_PER_CPU = 2  # past the CPUs only waiting grows
+_WORKERS_PER_CPU = 2  # above the number of CPUs, only waiting increases
 _SPARE_PROCESSES = 8
-# The server ends what runs for a client that is gone, as after Ctrl-C; otherwise it would finish it.
+# The server cancels queries of clients that are gone, as after Ctrl-C; otherwise it would complete them.
 _NOT_LEFT_BEHIND = {"client_connection_check_interval": "1s"}
 _FORCED: Mapping[str, str] = {
-    # Every degree that is asked for is planned, whatever it costs; the table itself asks for 1024.
+    # Every requested degree is planned, regardless of cost; the table's parallel_workers is 1024.
     "parallel_setup_cost": "0",
     "parallel_tuple_cost": "0",
     "min_parallel_table_scan_size": "0",
@@ -98,9 +98,9 @@ _FORCED: Mapping[str, str] = {
     **_NOT_LEFT_BEHIND,
     "default_transaction_read_only": "on",
 }
-_HASHED = {"enable_mergejoin": "off"}  # else the plan could be another one from some degree on
+_HASHED = {"enable_mergejoin": "off"}  # otherwise the plan could change from some degree on
 _BY_PARTITIONS = {"enable_partitionwise_join": "on", "enable_partitionwise_aggregate": "on"}
-_BESIDES: Mapping[str, Mapping[str, str]] = {
+_EXTRA_SETTINGS: Mapping[str, Mapping[str, str]] = {
     HASH_JOIN: _HASHED,
     PARTITION_WISE: {**_HASHED, **_BY_PARTITIONS},
 }
@@ -108,18 +108,18 @@ _PARTITIONS = {"partitions": "8"}  # arbitrary
 _PUBLISHED = (
     "published for PostgreSQL 9.6 on a virtual machine with 32 cores: 200 million rows in memory took "
     "18,505 ms (count) and 53,098 ms (bitand) serially, at best 1,897 ms and 4,321 ms, both with 32 workers; "
-    "of 1.6 thousand million rows count was best with 17 workers (15.0 times as fast), bitand with 32 (30.8)"
+    "with 1.6 billion rows count was best with 17 workers (15.0 times as fast), bitand with 32 (30.8)"
 )
 _LEADER = "parallel_leader_participation"
 _NEVER_ONE = (
-    f"one worker alone is left out of queries, because {_LEADER} is off on a server: a single worker without "
-    "the leader's help saves nothing, and PostgreSQL never plans it"
+    f"one worker alone is left out for queries, because {_LEADER} is off on a server: a single worker "
+    "without the leader saves nothing, and PostgreSQL never plans it"
 )
 _ROLLED_BACK = (
     "each execution was rolled back: BEGIN and ROLLBACK are part of its time, a commit's flush is not; "
     "clients that create a table of the same name wait for each other"
 )
-_NO_JIT = "jit is off, as there was none in the published study: compiling costs every worker anew"
+_NO_JIT = "jit is off, because the published study had none: every worker would compile again"
 
 
 class _Query(NamedTuple):
@@ -152,12 +152,12 @@ def cells_on(data_set: DataSet, sizing: Sizing, workers: Sequence[int]) -> dict[
 
 
 def forced(workers: int) -> Mapping[str, str]:
-    """Return settings of a session in which every query has this degree, if it can have it at all."""
+    """Return session settings with which every query gets this degree, if it can be parallel."""
     return {**_FORCED, "max_parallel_workers_per_gather": str(workers)}
 
 
 def settings(sizing: Sizing) -> Mapping[str, str]:
-    """Return room for all workers at once, and for the data where they are to be in shared_buffers."""
+    """Return settings with room for all concurrent workers, and for the data with preset shared-buffers."""
     workers = max(degrees(sizing.machine)) * max(client_counts(sizing))
     buffers_bytes = 1.1 * _data_set(sizing).size_bytes + 64 * _MB
     return {
@@ -169,7 +169,7 @@ def settings(sizing: Sizing) -> Mapping[str, str]:
 
 
 def study(context: StudyContext) -> Study:
-    """Return one variant, unless factors make several; the number of workers varies."""
+    """Return a study of the baseline, unless factors add variants; the number of workers varies."""
     is_without = any(
         setting_key(name) == _LEADER and [*values] != ["on"] for name, values in context.factors.items()
     )
@@ -198,12 +198,12 @@ def query_notes(sizing: Sizing) -> tuple[str, ...]:
 
 
 def degrees(machine: Machine) -> tuple[int, ...]:
-    """Return 0 to two for each CPU; where those are many, not all of them will be measured."""
+    """Return every number from 0 to two per CPU; of many, only some are measured."""
     return tuple(range(max(4, _WORKERS_PER_CPU * machine.cpus) + 1))
 
 
 def client_counts(sizing: Sizing) -> tuple[int, ...]:
-    """Return one, and as many as CPUs; with --clients that number instead."""
+    """Return 1 and the number of CPUs, or of --clients instead."""
     others = sizing.clients or max(2, sizing.machine.cpus)
     return tuple(dict.fromkeys((1, others)))
 
@@ -222,7 +222,7 @@ def _has_one_worker(statement: Statement | None) -> bool:
 
 
 def _chosen(sizing: Sizing) -> tuple[str, ...]:
-    """Return the study's own queries to measure: none with a user's, unless named."""
+    """Return the study's own queries to measure; with a user's query, only those named."""
     return sizing.chosen or (_USUAL if sizing.of(QUERY) is None else ())
 
 
@@ -237,7 +237,7 @@ def _cell(query: _Query, clients: int, workers: int, data_set: DataSet) -> Workl
         kind=Statement(query.sql, workers, name == CREATE_INDEX, query.may_write),
         clients=clients,
         load=load,
-        session_settings={**forced(workers), **_BESIDES.get(name, {})},
+        session_settings={**forced(workers), **_EXTRA_SETTINGS.get(name, {})},
     )
     if name == PARTITION_WISE:
         return replace(cell, data_set=replace(data_set, options=_PARTITIONS))
@@ -251,14 +251,14 @@ def _cell(query: _Query, clients: int, workers: int, data_set: DataSet) -> Workl
 
 
 def _data_set(sizing: Sizing) -> DataSet:
-    """Return as much data as keeps the CPUs busy for a while, as far as memory has room for it."""
+    """Return the data set: enough to keep the CPUs busy for a while, limited by the available memory."""
     wanted = _THOUSAND_ROWS_PER_CPU * sizing.machine.cpus
     room = int(_MEMORY_SHARE * sizing.machine.available_bytes / _BYTES_PER_THOUSAND_ROWS)
     thousands = min(wanted, room)
     if thousands == 0:
         raise MemoryProofError(
-            "there is not enough free memory for the data of this study",
-            detail=f"{numbers.size(sizing.machine.available_bytes)} are available",
+            "not enough free memory for the data of this study",
+            detail=f"available: {numbers.size(sizing.machine.available_bytes)}",
             hint="run it on a host with more free memory",
         )
     return DataSet("t_bit", thousands, _BYTES_PER_THOUSAND_ROWS)
@@ -275,7 +275,7 @@ def _preset(sizing: Sizing) -> str:
 
 
 STUDY = BundledStudy(
-    title="a query's time by its parallel workers: where more of them stop paying, and their cost to others",
+    title="a query's time by parallel workers: where more workers stop helping, and their cost to others",
     study=study,
     workloads=workloads,
     settings=settings,

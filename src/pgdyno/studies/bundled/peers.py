@@ -1,9 +1,8 @@
-"""Every peer's configuration beside pgdyno's, in one interleaved comparison.
+"""Every peer's configuration against pgdyno's, in one interleaved comparison.
 
-The servers stand side by side, so that each configuration is made for the same smaller machine: its share of
-the memory that is available here. A benchmark of steps runs in passes instead, one server at a time: each
-configuration is then made for all of the memory. See ``plan/peers/`` for the tools and where their
-rules are from.
+The servers run side by side, so each configuration is made for the same smaller machine: its share of the
+memory available here. A benchmark of steps runs in passes instead, one server at a time, and each
+configuration is made for all of the memory. ``plan/peers/`` has the tools and the sources of their rules.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from pgdyno.model.plans.plan import Layer
 from pgdyno.model.variants.variant import Variant, parse_variant, require_durable
 from pgdyno.postgres.guc import bytes_of
 
-_ROUNDS = 14  # about as many as there are servers: then what their seats do can be told from the rest
+_ROUNDS = 14  # about the number of servers, which makes effects of seats distinguishable from others
 LEAST_BYTES = 1 << 30
-"""The least memory that configurations are made for: pg-configurator and the memory proof take no less."""
+"""Least memory that configurations are made for: pg-configurator and the memory proof accept no less."""
 
 
 def _memory(texts: tuple[str, ...]) -> int | None:
-    """Read a size, as PostgreSQL writes it. Raises: UsageError."""
+    """Parse a size in PostgreSQL's notation; None if not given. Raises: UsageError."""
     if not texts:
         return None
     try:
         size_bytes = bytes_of(texts[-1], "B") if not texts[-1].isdecimal() else 0
     except SettingError as error:
-        raise UsageError(f"--memory {texts[-1]} is no size", hint="write it like --memory 4GB") from error
+        raise UsageError(f"--memory {texts[-1]} is not a size", hint="write it like --memory 4GB") from error
     if size_bytes < LEAST_BYTES:
         raise UsageError(
             f"--memory {texts[-1]} is less than the 1 GB that the rules need",
@@ -40,7 +39,7 @@ def _memory(texts: tuple[str, ...]) -> int | None:
 
 
 def _benchmark(texts: tuple[str, ...]) -> str | None:
-    """Read the name of a benchmark. Raises: UsageError."""
+    """Return the name of a benchmark; None if not given. Raises: UsageError if unknown."""
     if texts and texts[-1] not in BENCHMARKS:
         raise UsageError(
             f'no benchmark "{texts[-1]}" for peers',
@@ -50,31 +49,31 @@ def _benchmark(texts: tuple[str, ...]) -> str | None:
 
 
 def _variants(texts: tuple[str, ...]) -> tuple[Variant, ...]:
-    """Read further configurations. Raises: VariantError; DurabilityError for one that may lose data."""
+    """Parse additional configurations. Raises: VariantError; DurabilityError for one that may lose data."""
     found = tuple(map(parse_variant, texts))
     require_durable(found)
     return found
 
 
 BENCHMARKS = ("insert-benchmark", "tpch")
-"""Studies whose steps peers can be measured in."""
+"""Studies with steps in which peers can be measured."""
 BENCHMARK = Option(
     "benchmark",
-    "measure the steps of insert-benchmark, or the runs of tpch, in place of a workload: in passes, one "
-    "server after the other. The options of that study apply.",
+    "instead of a workload, measure the steps of insert-benchmark or the runs of tpch, in passes, one server "
+    "after another. The options of that study apply.",
     _benchmark,
     metavar="|".join(BENCHMARKS),
 )
 MEMORY = Option(
     "memory",
-    "the memory of the machine that every configuration is made for [default: a share of what is available, "
-    "such that all servers fit beside each other; in passes all of it].",
+    "memory of the machine that every configuration is made for [default: a share of the available memory, "
+    "such that all servers fit side by side; in passes, all of it].",
     _memory,
     metavar="SIZE",
 )
 VARIANT = Option(
     "variant",
-    "a further configuration to stand beside the peers, [SERVER@]NAME:setting=value,…; repeatable.",
+    "an additional configuration to compare with the peers, [SERVER@]NAME:setting=value,…; repeatable.",
     _variants,
     metavar="VARIANT",
     is_repeatable=True,
@@ -83,7 +82,7 @@ VARIANT = Option(
 
 
 def study(context: StudyContext) -> Study:
-    """Return a comparison of the default with every configuration that was made."""
+    """Return a comparison of the default with every peer's configuration."""
     baseline = context.baseline
     others = tuple(
         replace(baseline, name=name, settings=settings, server=context.servers.get(name, baseline.server))
@@ -100,11 +99,11 @@ def study(context: StudyContext) -> Study:
 
 
 STUDY = BundledStudy(
-    title="what other tools and services set against pgdyno's plan, alone and with a build",
+    title="configurations of other tools and services against pgdyno's plan, alone and with a build",
     study=study,
     needs_peers=True,
     layers=(Layer.APPLICATION, Layer.SYSTEM, Layer.HARDWARE, Layer.COMPILER),
     measures=("sysbench-read-only", "sysbench-read-write"),
-    design=Design(rounds=_ROUNDS, blocks_per_round=1),  # a square of so many turns is long enough
+    design=Design(rounds=_ROUNDS, blocks_per_round=1),  # a block of so many servers is long enough
     options=(MEMORY, VARIANT, BENCHMARK),
 )

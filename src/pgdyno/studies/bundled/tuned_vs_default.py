@@ -1,9 +1,7 @@
-"""The machine as found, with TuneD's profile, and with pgdyno's system layer.
+"""The machine as found, with TuneD's profile for PostgreSQL, and with pgdyno's system layer.
 
-The profile is TuneD's for PostgreSQL.
-
-The application layer comes on top in one more variant, so that the report shows what the system layer is
-worth beside it. The machine has one value of each, so that whole trials alternate.
+Another variant adds the application layer, so the report shows the effect of the system layer together with
+it. These settings exist once per machine, so whole trials alternate.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Two PostgreSQLs with their default settings: majors, or builds of one major.
+"""Two PostgreSQL servers with default settings: major versions, or builds of one major version.
 
-What differs besides the version (compiler, flags, libraries, a distribution's patches) makes the comparison
-confounded; whoever compares the builds as they are says so with --accept.
+Differences other than the version (compiler, flags, libraries, a distribution's patches) confound the
+comparison; --accept compares the builds nevertheless.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pgdyno.model.experiments.study import SERVER_FACTOR, Study
 
 
 def study(context: StudyContext) -> Study:
-    """Return the question; the factor makes the variants. Raises: UsageError for fewer than two servers."""
+    """Return the study; the factor adds the variants. Raises: UsageError for fewer than two servers."""
     servers = context.factors.get(SERVER_FACTOR, ())
     if len(servers) < 2:
         raise UsageError(
             f"a comparison of versions takes two servers, not {len(servers)}",
-            hint="name them with --factor server=A,B; pgdyno server list shows those that are known",
+            hint="name them with --factor server=A,B; pgdyno server list shows the known servers",
         )
     first, *others = servers
     return Study(

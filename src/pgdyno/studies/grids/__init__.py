@@ -1,1 +1,1 @@
-"""Curves over clients and workers. Pure."""
+"""Views of workloads over loads, database sizes, and numbers of clients or workers. Pure."""

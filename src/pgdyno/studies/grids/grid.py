@@ -1,4 +1,4 @@
-"""Workloads that span a grid of loads, database sizes and levels: a part per load, with charts. Pure."""
+"""Workloads on a grid of loads, database sizes and levels: one part per load, with charts. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pgdyno.base.text import listed
 from pgdyno.measure.verdicts.scaling import ScalingCurve, scaling_curves
 from pgdyno.measure.verdicts.sharing_cost import sharing_costs
 from pgdyno.measure.verdicts.transaction_split import transaction_splits
-from pgdyno.measure.view.words import effect_text, symbol
+from pgdyno.measure.view.wording import effect_text, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.workload import AGGREGATE, BESIDE, issuer_and_words
@@ -47,18 +47,19 @@ from pgdyno.studies.grids.shared_tables import Sharing, sharing
 from pgdyno.studies.grids.transaction_split import split_sentences, split_table
 
 _PAGE_TABLES = "page_table_bytes"
-_BESIDE = (_PAGE_TABLES, "huge_page_bytes", "minor_faults_per_transaction")
-_BEYOND = 0.4  # of a step: how far from the databases' sizes one is marked that is beyond all of them
+_PAGE_METRICS = (_PAGE_TABLES, "huge_page_bytes", "minor_faults_per_transaction")
+_BEYOND = 0.4  # of a step: distance at which a size beyond all database sizes is marked
 
 PointOf = Callable[[str, str, tuple[int, int], int], LinePoint | None]
-"""From workload, variant, (size, level) and the place on the axis to a point, if there is one."""
+"""Maps workload, variant, (size, level) and the place on the axis to a point, or None."""
 
 
 @dataclass(frozen=True)
 class GridPart:
-    """All there is of one load: ``figures`` are in view, ``more`` shows the same at lower levels.
+    """The part of one load. ``figures`` are visible; ``more`` shows the same at lower levels, collapsed.
 
-    ``beside`` sums up over the cells what ``cells`` has of every one; ``gaps`` says what is missing, and why.
+    ``beside`` summarises other metrics over all cells, ``cells`` has them for every cell. ``gaps`` has what
+    is missing, with reasons.
     """
 
     load: str
@@ -91,9 +92,9 @@ class Split:
 
 @dataclass(frozen=True)
 class Grid:
-    """All loads; ``title`` names the varied number.
+    """All loads; ``title`` names the varied quantities.
 
-    ``together``: loads of the same statement side by side; ``sharing``: what shared tables cost, by load.
+    ``together`` shows loads of the same statement side by side; ``sharing`` is the cost of shared tables.
     """
 
     title: str
@@ -105,7 +106,7 @@ class Grid:
 
 
 def grid(experiment: Experiment) -> Grid | None:
-    """Return the parts of all loads; None where the workloads span no grid."""
+    """Return the parts of all loads; None if the workloads form no grid."""
     found = [load for load in loads(experiment) if _issuer(load) not in BESIDE]
     if not found:
         return None
@@ -132,9 +133,10 @@ def _issuer(load: Load) -> str:
 
 
 def place_among(size: float, sizes: Sequence[int]) -> float:
-    """Return a size's place among two or more, the smallest first, which count from 0.
+    """Return a size's place among two or more ascending sizes, counted from 0.
 
-    Between two it follows the logarithm; beyond the first and the last too, but not far.
+    It is interpolated on the logarithmic scale, and clamped to ``_BEYOND`` below the first and above the
+    last.
     """
     after = min(max(1, bisect_left(sizes, size)), len(sizes) - 1)
     below, above = sizes[after - 1], sizes[after]
@@ -144,9 +146,9 @@ def place_among(size: float, sizes: Sequence[int]) -> float:
 
 def _part(experiment: Experiment, load: Load, curves: Sequence[ScalingCurve]) -> GridPart:
     throughput = amounts(experiment, load, THROUGHPUT)
-    is_compared = len(experiment.variants) > 1  # what pages cost is no question of one variant's levels
-    others = (amounts(experiment, load, name) for name in (_BESIDE if is_compared else ()))
-    beside = [one for one in others if one.estimates]
+    is_compared = len(experiment.variants) > 1  # memory of pages only matters between variants
+    others = (amounts(experiment, load, name) for name in (_PAGE_METRICS if is_compared else ()))
+    page_metrics = [one for one in others if one.estimates]
     by_size = [
         found
         for level in reversed(load.levels)
@@ -156,7 +158,7 @@ def _part(experiment: Experiment, load: Load, curves: Sequence[ScalingCurve]) ->
         _gains(experiment, load),
         _by_level(experiment, load, throughput),
         *by_size[:1],
-        *(_by_level(experiment, load, one) for one in beside if one.metric.name == _PAGE_TABLES),
+        *(_by_level(experiment, load, one) for one in page_metrics if one.metric.name == _PAGE_TABLES),
     )
     judged = dict.fromkeys(v.metric for v in experiment.verdicts if v.metric != THROUGHPUT)
     return GridPart(
@@ -166,8 +168,8 @@ def _part(experiment: Experiment, load: Load, curves: Sequence[ScalingCurve]) ->
         gaps=gaps(experiment, load),
         figures=tuple(drawn for drawn in in_view if drawn),
         more=tuple(by_size[1:]),
-        beside=summary_table(experiment, beside) if beside else None,
-        cells=tuple(amount_table(experiment, load, one, has_bounds=False) for one in beside),
+        beside=summary_table(experiment, page_metrics) if page_metrics else None,
+        cells=tuple(amount_table(experiment, load, one, has_bounds=False) for one in page_metrics),
         scaling=tuple(_curve(one) for one in curves if one.load == load.name),
     )
 
@@ -178,7 +180,7 @@ def _curve(found: ScalingCurve) -> Curve:
 
 
 def _gains(experiment: Experiment, load: Load) -> Figure | None:
-    """Return effect and interval of every verdict on throughput; None where there is no effect."""
+    """Return a chart of effect and interval of every verdict on throughput; None without effects."""
     verdicts = verdicts_on(experiment)
 
     def point(workload: str, variant: str, at: tuple[int, int], place: int) -> LinePoint | None:
@@ -186,12 +188,12 @@ def _gains(experiment: Experiment, load: Load) -> Figure | None:
         if verdict is None or verdict.effect is None:
             return None
         bounds = verdict.interval
-        said = f" ({numbers.interval(bounds)})" if bounds else ""
+        interval = f" ({numbers.interval(bounds)})" if bounds else ""
         return LinePoint(
             place,
             verdict.effect,
             (bounds.low, bounds.high) if bounds else None,
-            f"{variant}, {load.place_name(at)}: {verdict.decision}, {effect_text(verdict)}{said}",
+            f"{variant}, {load.place_name(at)}: {verdict.decision}, {effect_text(verdict)}{interval}",
             verdict.decision,
             symbol(verdict.decision),
         )
@@ -203,7 +205,7 @@ def _gains(experiment: Experiment, load: Load) -> Figure | None:
 
 
 def _by_level(experiment: Experiment, load: Load, of: Amounts) -> Figure | None:
-    """Return a metric over levels, a panel per size."""
+    """Return a chart of a metric over levels, with a panel per size."""
     variants = [variant.name for variant in experiment.variants]
     chart = LineChart(_panels(experiment, load, variants, _point_of(load, of)), _labels(load), load.unit)
     table = amount_table(experiment, load, of, has_bounds=True)
@@ -212,13 +214,13 @@ def _by_level(experiment: Experiment, load: Load, of: Amounts) -> Figure | None:
 
 
 def _together(experiment: Experiment, found: Sequence[Load]) -> Iterator[Figure]:
-    """Yield each query's rate in every load, a panel each on one scale; none of fewer than two loads."""
-    alike: dict[bool, list[Load]] = {}
+    """Yield a chart per query of its rate by issuer, with a panel per load; none for a single load."""
+    by_query: dict[bool, list[Load]] = {}
     for load in found:
         issuer, words = issuer_and_words(load.name)
         if issuer in LOOP_CURVES:
-            alike.setdefault(AGGREGATE in words, []).append(load)
-    for side_by_side in alike.values():
+            by_query.setdefault(AGGREGATE in words, []).append(load)
+    for side_by_side in by_query.values():
         if len(side_by_side) > 1 and (drawn := _side_by_side(experiment, side_by_side)):
             yield drawn
 
@@ -239,7 +241,7 @@ def _side_by_side(experiment: Experiment, side_by_side: Sequence[Load]) -> Figur
     first = side_by_side[0]
     title = f"Executions per second, by {first.unit}"
     table = Table(
-        "One query by who asks it: executions per second, means over the rounds",
+        "One query by issuer: executions per second, means over the rounds",
         columns("By", first.corner, *variants, numbers_from=2),
         tuple(rows),
     )
@@ -252,7 +254,7 @@ def _side_by_side(experiment: Experiment, side_by_side: Sequence[Load]) -> Figur
 
 
 def _by_size(experiment: Experiment, load: Load, of: Amounts, level: int) -> Figure | None:
-    """Return a metric over the databases' sizes at one level; None where there is one size."""
+    """Return a chart of a metric over database sizes at one level; None for a single size."""
     if len(load.sizes) < 2:
         return None
     point = _point_of(load, of)
@@ -272,7 +274,7 @@ def _by_size(experiment: Experiment, load: Load, of: Amounts, level: int) -> Fig
 
 
 def _panels(experiment: Experiment, load: Load, variants: Sequence[str], point: PointOf) -> tuple[Panel, ...]:
-    """Return a panel per size with a line per variant over the levels."""
+    """Return a panel per database size, with a line per variant over the levels."""
     arms = {variant.name: arm for arm, variant in enumerate(experiment.variants)}
     return tuple(
         Panel(
@@ -289,7 +291,7 @@ def _panels(experiment: Experiment, load: Load, variants: Sequence[str], point: 
 def _points(
     point: PointOf, load: Load, variant: str, cells: Sequence[tuple[int, int]]
 ) -> tuple[LinePoint, ...]:
-    """Return a variant's points in these cells, which are the places of an axis."""
+    """Return a variant's points in these (size, level) cells; a cell's index is its place on the axis."""
     return tuple(
         found
         for place, at in enumerate(cells)
@@ -310,11 +312,11 @@ def _point_of(load: Load, of: Amounts) -> PointOf:
 
 
 def _figure(chart: LineChart, key: str, names: tuple[str, str], table: Table) -> Figure | None:
-    """Return the figure of a chart; ``names`` are the load's and its title. None without any point."""
+    """Return the figure of a chart; ``names`` are load and title. None for a chart without points."""
     load, title = names
-    said = "; ".join(point.title for point in chart.points)
-    draw = partial(_draw, Caption(key, f"{load}, {title}", said), chart)
-    return figure(draw, table, title=title) if said else None
+    description = "; ".join(point.title for point in chart.points)
+    draw = partial(_draw, Caption(key, f"{load}, {title}", description), chart)
+    return figure(draw, table, title=title) if description else None
 
 
 def _draw(caption: Caption, chart: LineChart, width: float) -> Markup:
@@ -322,7 +324,7 @@ def _draw(caption: Caption, chart: LineChart, width: float) -> Markup:
 
 
 def _shared_buffers(experiment: Experiment, sizes: Sequence[int]) -> Reference | None:
-    """Return where the baseline's shared_buffers lies among the sizes; None where it is not known."""
+    """Return the place of the baseline's shared_buffers among the sizes; None if unknown."""
     text = baseline_values(experiment).get("shared_buffers", "")
     if text.isdecimal():  # without a unit: it may be blocks
         return None

@@ -1,4 +1,4 @@
-"""A grid of loads, database sizes and levels as tables: a row per cell, a column per variant. Pure."""
+"""Tables of a grid of loads, database sizes and levels: a row per cell, a column per variant. Pure."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from dataclasses import dataclass, replace
 from pgdyno.base import numbers
 from pgdyno.base.text import sentence
 from pgdyno.measure.view.series import ROUNDS_FOR_AN_INTERVAL, SeriesEstimate, blocks_of, estimates
-from pgdyno.measure.view.words import direction_hint, effect_text, metric_of, symbol
-from pgdyno.model.experiments.experiment import Cell, Experiment
+from pgdyno.measure.view.wording import direction_hint, effect_text, metric_of, symbol
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT, Metric
 from pgdyno.model.experiments.verdict import Verdict
+from pgdyno.model.experiments.workload import Cell
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable, Table, columns
 
 
 @dataclass(frozen=True)
 class Load:
-    """A load of the grid; ``order`` is its place among the loads.
+    """A load of the grid; ``order`` is its index among the loads.
 
-    ``workloads`` are by the database's size in bytes and the level, in that order; ``unit`` is what a level
-    counts, ``operation`` what rates count, if not transactions.
+    ``workloads`` has their names by (database size in bytes, level). ``unit`` is the unit of levels,
+    ``operation`` that of rates if not transactions.
     """
 
     name: str
@@ -31,32 +32,35 @@ class Load:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The databases' sizes in bytes, the smallest first."""
+        """Database sizes in bytes, ascending."""
         return tuple(sorted({size for size, _ in self.workloads}))
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """The levels, the lowest first."""
+        """Levels, ascending."""
         return tuple(sorted({level for _, level in self.workloads}))
 
     @property
     def corner(self) -> str:
-        """The title of the places' names."""
+        """Title of the column with the names of cells."""
         return f"Database, {self.unit}"
 
     def at(self, level: int) -> Load:
-        """Return the name of this level's workload."""
+        """Return the load with only the workloads of this level."""
         own = {place: workload for place, workload in self.workloads.items() if place[1] == level}
         return replace(self, workloads=own)
 
     def place_name(self, place: tuple[int, int]) -> str:
-        """Return a size and a level in words."""
+        """Return a (size, level) pair in words."""
         return place_name(*place, self.unit)
 
 
 @dataclass(frozen=True)
 class Amounts:
-    """A metric in every cell of a load, by workload and variant. Units: ``unit_size`` of the metric's own."""
+    """A metric in every cell of a load, by workload and variant.
+
+    Units: estimates in the metric's unit; ``unit`` is the display unit, of ``unit_size`` metric units.
+    """
 
     metric: Metric
     unit: str
@@ -65,12 +69,12 @@ class Amounts:
 
     @property
     def title(self) -> str:
-        """The metric with its unit."""
+        """Title of the metric, with the display unit."""
         return sentence(f"{self.metric.title} in {self.unit}" if self.unit else self.metric.title)
 
 
 def loads(experiment: Experiment) -> tuple[Load, ...]:
-    """Return the loads of a grid; empty where the workloads span none."""
+    """Return the loads of a grid; empty if the workloads form no grid."""
     cells = [(name, experiment.cells[name]) for name in experiment.workloads if name in experiment.cells]
     return tuple(
         Load(
@@ -87,7 +91,7 @@ def loads(experiment: Experiment) -> tuple[Load, ...]:
 
 
 def amounts(experiment: Experiment, load: Load, metric: str) -> Amounts:
-    """Return a metric's means in all cells where it was measured, in a unit that suits the largest."""
+    """Return a metric's means in all cells with measurements, with a display unit suited to the largest."""
     known = metric_of(metric, load.operation)
     found = {
         workload: of_variants
@@ -105,12 +109,12 @@ def verdicts_on(experiment: Experiment, metric: str = THROUGHPUT) -> dict[tuple[
 
 
 def compared_variants(experiment: Experiment) -> tuple[str, ...]:
-    """Return the names of all variants but the baseline."""
+    """Return the names of all variants except the baseline."""
     return tuple(variant.name for variant in experiment.variants if variant.name != experiment.baseline)
 
 
 def gain_table(experiment: Experiment, load: Load, metric: str = THROUGHPUT) -> StyledTable | None:
-    """Return change, interval and decision in every cell; None where the metric was not judged."""
+    """Return change, interval and decision in every cell; None if the metric has no verdicts."""
     verdicts, variants = verdicts_on(experiment, metric), compared_variants(experiment)
     if not any((workload, name) in verdicts for workload in load.workloads.values() for name in variants):
         return None
@@ -154,7 +158,7 @@ def verdict_table(experiment: Experiment, load: Load) -> Table:
 
 
 def amount_table(experiment: Experiment, load: Load, of: Amounts, *, has_bounds: bool) -> Table:
-    """Return the means of every cell, with their intervals or without."""
+    """Return the means of every cell, with intervals if ``has_bounds``."""
     show = with_bounds if has_bounds else _mean
     variants = [variant.name for variant in experiment.variants]
     return Table(
@@ -169,10 +173,10 @@ def amount_table(experiment: Experiment, load: Load, of: Amounts, *, has_bounds:
 
 
 def summary_table(experiment: Experiment, metrics: Sequence[Amounts]) -> Table:
-    """Return the least and the most that a variant has in any cell, a row per metric."""
+    """Return the range of each variant's means over all cells, a row per metric."""
     variants = [variant.name for variant in experiment.variants]
     return Table(
-        "Beside throughput: means over the rounds, from the cell with the least to the one with the most",
+        "Other metrics: means over the rounds, range over all cells",
         columns("Figure", *variants, numbers_from=1),
         tuple(
             (
@@ -188,7 +192,7 @@ def summary_table(experiment: Experiment, metrics: Sequence[Amounts]) -> Table:
 
 
 def gaps(experiment: Experiment, load: Load) -> tuple[str, ...]:
-    """Say which variants have no throughput in which cells and why, and where it has no interval."""
+    """Return sentences on cells without a variant's throughput, with reasons, and on missing intervals."""
     found = amounts(experiment, load, THROUGHPUT).estimates
     missing: dict[tuple[str, str], list[str]] = {}
     for place, workload in load.workloads.items():
@@ -196,16 +200,16 @@ def gaps(experiment: Experiment, load: Load) -> tuple[str, ...]:
             if variant not in found.get(workload, {}):
                 why = _why_missing(experiment, workload, variant)
                 missing.setdefault((variant, why), []).append(load.place_name(place))
-    said = [f"{variant} at {'; '.join(places)}: {why}" for (variant, why), places in missing.items()]
+    found_gaps = [f"{variant} at {'; '.join(places)}: {why}" for (variant, why), places in missing.items()]
     few = sum(one.rounds < ROUNDS_FOR_AN_INTERVAL for each in found.values() for one in each.values())
     if few:
         values = "1 value has" if few == 1 else f"{few} values have"
-        said.append(f"{values} no interval: fewer than {ROUNDS_FOR_AN_INTERVAL} rounds count")
-    return tuple(said)
+        found_gaps.append(f"{values} no interval: fewer than {ROUNDS_FOR_AN_INTERVAL} valid rounds")
+    return tuple(found_gaps)
 
 
 def cell_name(cell: Cell) -> str:
-    """Return where a cell stands within its load: ``512 MB, 4 clients``."""
+    """Return a cell's name within its load: ``512 MB, 4 clients``."""
     return place_name(cell.database_bytes, cell.level, cell.unit)
 
 
@@ -220,7 +224,7 @@ def counted(level: int, unit: str) -> str:
 
 
 def with_bounds(metric: Metric, found: SeriesEstimate | None) -> str:
-    """Return a mean with its interval; the unit stands in the figure's title, except that of bytes."""
+    """Return a mean with its interval. The unit is in the title of the figure, except for bytes."""
     if found is None or found.bounds is None:
         return NOTHING if found is None else f"{_mean(metric, found)} (no interval)"
     low, high = (_quantity(metric, end) for end in found.bounds)

@@ -1,4 +1,4 @@
-"""The gains of a grid for the terminal: a table per load, a row per cell, a column per variant. Pure."""
+"""A grid for the terminal: a table per load, a row per cell, a column per variant. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgdyno.base import numbers
 from pgdyno.measure.verdicts.scaling import scaling_curves
 from pgdyno.measure.verdicts.sharing_cost import sharing_costs
 from pgdyno.measure.verdicts.transaction_split import transaction_splits
-from pgdyno.measure.view.words import effect_text, half_width, legend, symbol
+from pgdyno.measure.view.wording import effect_text, half_width, legend, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import NOTHING
@@ -25,7 +25,7 @@ from pgdyno.studies.grids.transaction_split import split_sentences, split_table
 
 
 def grid_tables(experiment: Experiment) -> Iterator[RenderableType]:
-    """Yield throughput relative to the baseline, load by load, and missing cells."""
+    """Yield curves, splits of time, and per load throughput relative to the baseline and missing cells."""
     yield from _curves(experiment)
     yield from _splits(experiment)
     found = loads(experiment) if verdicts_on(experiment) else ()
@@ -41,7 +41,7 @@ def grid_tables(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def _curves(experiment: Experiment) -> Iterator[RenderableType]:
-    """Yield how throughput scales with the levels, where nothing else varies."""
+    """Yield throughput by level, the cost of shared tables, and the settings to choose."""
     for one in scaling_curves(experiment):
         yield plain_text(f"\n{one.load}, {numbers.size(one.database_bytes)} of data", "bold")
         for sentence in sentences(one):
@@ -61,7 +61,7 @@ def _curves(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def _splits(experiment: Experiment) -> Iterator[RenderableType]:
-    """Yield the parts of a transaction's time, where suitable loads were measured."""
+    """Yield the parts of a transaction's time if suitable loads were measured."""
     for one in transaction_splits(experiment):
         shown = split_table(one)
         yield plain_text(f"\n{shown.caption}", "bold")
@@ -87,7 +87,7 @@ def _table(experiment: Experiment, load: Load) -> Table:
 
 
 def _gain(verdict: Verdict | None) -> Text:
-    """Return change, sign and interval, which a narrow column may break before the interval only."""
+    """Return change, symbol and interval; a narrow column can only wrap before the interval."""
     if verdict is None or verdict.effect is None:
         return plain_text(NOTHING)
     change = effect_text(verdict).replace(numbers.SPACE, "")

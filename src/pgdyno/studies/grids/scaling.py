@@ -1,4 +1,4 @@
-"""The findings about a curve, in words and as a table. Pure."""
+"""The findings about a scaling curve, as sentences and a table. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgdyno.model.experiments.scaling import Confirmation, Law, Level, Scaling
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.elements.tables import NOTHING, Table, columns
 
-_UNTESTED = "Too few levels to test a law of scaling"
+_UNTESTED = "Too few levels to test a scaling law"
 
 
 def sentences(found: ScalingCurve) -> Iterator[str]:
@@ -21,15 +21,15 @@ def sentences(found: ScalingCurve) -> Iterator[str]:
     knee = scaling.knee
     share = numbers.share(1 - knee.tolerance)
     knees = unit.removesuffix("s") if str(knee) == "1" else unit
-    yield f"The knee: {knee} {knees}, of those measured the fewest with at least {share} of the highest rate"
+    yield f"Knee: {knee} {knees}, the smallest measured number with at least {share} of the highest rate"
     if found.confirmation is not None:
         yield _confirmed(found.confirmation, unit, knee.tolerance)
     worse = scaling.worse_from
-    beyond = f"worse for sure from {worse} on" if worse else "more was not proven to be worse"
+    beyond = f"significantly worse from {worse} on" if worse else "no higher number was proven to be worse"
     yield f"Highest at {scaling.best}; {beyond}"
     for dip in scaling.dips:
         around = f"than at {dip.before} and at {dip.after}"
-        yield f"Not one peak: lower at {dip.at} {around}, so no law of scaling fits"
+        yield f"More than one peak: lower at {dip.at} {around}, so no scaling law fits"
     if scaling.is_unimodal:
         yield _of_laws(scaling, unit)
 
@@ -37,7 +37,7 @@ def sentences(found: ScalingCurve) -> Iterator[str]:
 def level_table(found: ScalingCurve) -> Table:
     """Return rate, ratio to the best and efficiency of every level.
 
-    Of workers also how much data that is per second; of clients their share of the CPU time.
+    For workers also the data read per second; for clients also their share of the CPU time.
     """
     rate = f"{(found.operation or 'transactions').capitalize()}/s"
     own = ("Queries/s", "Data set/s") if found.unit == "workers" else (rate, "Client CPU")
@@ -47,7 +47,7 @@ def level_table(found: ScalingCurve) -> Table:
 
 
 def bounded(interval: Interval) -> str:
-    """Return the ends of an interval of shares; nothing where it has none."""
+    """Return the ends of an interval of shares, or "no interval" if it is unbounded."""
     if not math.isfinite(interval.high):
         return "no interval"
     return f"{numbers.share(interval.low)}{numbers.SPACE}…{numbers.SPACE}{numbers.share(interval.high)}"
@@ -70,16 +70,14 @@ def _client_share(one: Level, found: ScalingCurve) -> str:
 
 
 def _confirmed(found: Confirmation, unit: str, tolerance: float) -> str:
-    """Describe how rounds that had no part in the choice confirm the recommended level."""
+    """Return whether rounds that were not used for the choice confirm the recommended level."""
     counted = f"{found.level} {unit.removesuffix('s') if found.level == 1 else unit}"
-    rounds = f"{found.rounds} rounds that had no part in the choice"
+    rounds = f"{found.rounds} rounds not used for the choice"
     if found.is_confirmed:
         low = numbers.share(found.ratio.low)
         return f"Recommended: {counted}, confirmed in {rounds}: at least {low} of any other level's rate"
     short = f"{_share(found.ratio)} of the rate at {found.against}"
-    return (
-        f"{counted} looked like enough, but {rounds} do not confirm {numbers.share(1 - tolerance)}: {short}"
-    )
+    return f"{counted} seemed sufficient, but {rounds} do not confirm {numbers.share(1 - tolerance)}: {short}"
 
 
 def _share(ratio: Interval) -> str:
@@ -92,7 +90,7 @@ def _of_laws(scaling: Scaling, unit: str) -> str:
     law = next((one for one in scaling.laws if one.name == scaling.law), None)
     if law is None:
         tested = [one.name for one in scaling.laws if one.p_value is not None]
-        return f"No law of scaling fits ({listed(tested)} tried)" if tested else _UNTESTED
+        return f"No scaling law fits ({listed(tested)} tested)" if tested else _UNTESTED
     levels = [one.level for one in scaling.levels]
     return f"{_name(law)} fits from {min(levels)} to {max(levels)} {unit}: {', '.join(_terms(law))}"
 
@@ -107,4 +105,4 @@ def _terms(law: Law) -> Iterator[str]:
         ends = f"{law.crosstalk.low:.2g}{numbers.SPACE}…{numbers.SPACE}{law.crosstalk.high:.2g}"
         yield f"crosstalk {law.crosstalk.point:.2g} ({ends})"
     if law.peak is not None:
-        yield f"which is highest at {law.peak:.1f}"
+        yield f"peak at {law.peak:.1f}"

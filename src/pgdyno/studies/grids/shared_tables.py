@@ -1,4 +1,4 @@
-"""The cost of shared tables, in words and as a table. Pure."""
+"""The cost of shared tables, as sentences and a table. Pure."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Sharing:
     """The cost of a load's shared tables."""
 
     meaning: ClassVar[str] = (
-        "Scaling is the rate as a multiple of one client's; kept is the share of the scaling on own tables "
-        f"that is left on shared ones. At {_ALL} sharing costs nothing. Among many intervals some "
-        "miss by chance"
+        "Scaling is the rate as a multiple of one client's rate; kept is the scaling on shared tables "
+        f"relative to that on own tables. At {_ALL} sharing costs nothing. Among many intervals some miss "
+        "by chance"
     )
     table: Table
     sentences: tuple[str, ...]
 
 
 def sharing(found: SharingCost) -> Sharing:
-    """Return the scaling left with shared tables by the number of clients, also in sentences."""
+    """Return the scaling kept on shared tables by number of clients, with sentences."""
     return Sharing(_table(found), (*_sentences(found),))
 
 
@@ -49,11 +49,11 @@ def _sentences(found: SharingCost) -> Iterator[str]:
     less = [str(one.level) for one in found.levels if one.ratio.high < 1]
     more = [str(one.level) for one in found.levels if one.ratio.low > 1]
     if less:
-        yield f"Sharing has a cost at {listed(less)} clients: the interval lies below {_ALL}"
+        yield f"Sharing has a cost at {listed(less)} clients: the interval is below {_ALL}"
     if more:
         yield (
             f"At {listed(more)} clients shared tables scale better than own ones, because of caches or by "
-            f"chance: the interval lies above {_ALL}"
+            f"chance: the interval is above {_ALL}"
         )
     if not less and not more:
-        yield f"Whether sharing has a cost is open: every interval includes {_ALL}"
+        yield f"No cost of sharing was shown or excluded: every interval includes {_ALL}"

@@ -1,4 +1,4 @@
-"""The parts of a transaction's time, as a table and in words. Pure."""
+"""The parts of a transaction's time, as a table and sentences. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pgdyno.base.text import sentence
 from pgdyno.measure.verdicts.transaction_split import TimePart, TransactionSplit
 from pgdyno.model.experiments.workload import C_LOOP, CLIENT, PLPGSQL_LOOP
 from pgdyno.report.elements.tables import NOTHING, Table, columns
-from pgdyno.stats.amount import Amount
+from pgdyno.stats.mean_amount import Amount
 
 
 def split_table(split: TransactionSplit) -> Table:
-    """Return every part with its interval and its share of the transaction, their sum, and PL/pgSQL's own."""
+    """Return every part with its interval and share of the transaction, their sum, and PL/pgSQL's part."""
     level = numbers.share(split.whole_us.level)
     rows = [_row(part, has_share=True) for part in split.parts]
     rows.append(("a client-driven transaction", *_time(split.whole_us), numbers.share(1.0)))
@@ -29,14 +29,14 @@ def split_sentences(split: TransactionSplit) -> Iterator[str]:
     """Yield the throughput of one CPU, the cost of a loop, and indistinguishable parts."""
     rates = {load: _bounded(rate) for load, rate in split.per_cpu_s.items()}
     yield (
-        f"In the server{_words(split)}, per second of one CPU's time: "
+        f"In the server{_words(split)}, per second of CPU time: "
         f"{rates[C_LOOP]} executions in a loop in C, {rates[PLPGSQL_LOOP]} in PL/pgSQL; "
-        f"of client-driven transactions {rates[CLIENT]}, beside the client"
+        f"{rates[CLIENT]} client-driven transactions, without the client's CPU time"
     )
     yield f"An empty loop takes {_bounded(split.loop_ns)} ns per iteration"
     for part in (*split.parts, split.plpgsql):
         if not part.is_distinguishable:
-            yield f"{sentence(part.name)}: not distinguishable from nothing"
+            yield f"{sentence(part.name)}: not distinguishable from zero"
 
 
 def _words(split: TransactionSplit) -> str:

@@ -1,4 +1,4 @@
-"""An additive model of trials: the effect of each value of a dimension, and its uncertainty. Pure.
+"""An additive model of trials: the effect of each value of each dimension, with its uncertainty. Pure.
 
     symbol  meaning                                                          shape     unit
     P       pairs of a key and one of its values                             ()        pairs
@@ -8,10 +8,10 @@
     β       effect of each pair, where y = X β + noise                       (P,)      1
     μ₀, τ   its prior: normal, mean and standard deviation                   (P,)      1
 
-Logarithms of throughput add up well enough that two dozen trials tell something of fifty pairs; nothing
-smoother could be fitted to so few. Before any trial the plan's values are expected to help a little, and all
-others to harm a little: so do most changes of a tuned configuration. The share of time that the profile says
-a dimension could save widens its prior.
+Logarithms of throughput are additive enough for two dozen trials to inform about fifty pairs; so few trials
+allow no more flexible model. A priori the plan's values are expected to help a little, and all others to harm
+a little, as most changes of a tuned configuration do. The prior of a dimension is wider if it could save a
+larger share of time according to the profile.
 
 Source: Bishop (2006), Pattern Recognition and Machine Learning, §3.3 (posterior of a linear model).
 """
@@ -27,12 +27,12 @@ from pgdyno.model.tuning.space import Point, Space
 from pgdyno.model.tuning.tuning import Trial, TrialState
 from pgdyno.stats.sample import FloatArray
 
-_EXPECTED = 0.01  # arbitrary: a planned value is expected to bring 1 %, any other to cost it
-_REACHED = 0.1  # arbitrary: of the most that a change could save by the profile, what it is expected to
+_EXPECTED = 0.01  # arbitrary: a planned value is expected to gain 1 %, any other to lose 1 %
+_REACHED = 0.1  # arbitrary: the expected share of the largest saving of a change by the profile
 _SPREAD = 0.03  # arbitrary: most values change throughput by less than 3 %
-_MISFIT = 0.01  # arbitrary: what the model leaves unexplained of one gain, noise aside
+_MISFIT = 0.01  # arbitrary: model error of one gain, without noise
 _ROUND_NOISE = 0.01  # of a gain from one round
-_FAILURE = -0.5  # as the gain of a server that did not start: no value that takes part in it looks good
+_FAILURE = -0.5  # gain assigned to a server that did not start: all values involved look bad
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Effects:
 
 
 def effects_of(space: Space, trials: Sequence[Trial]) -> Effects:
-    """Return the effects of all values, by these trials."""
+    """Return the effects of all values, estimated from these trials."""
     pairs = tuple((one.key, value) for one in space.dimensions for value in one.values)
     worth = {one.key: one.worth for one in space.dimensions}
     prior = np.array(
@@ -70,7 +70,7 @@ def effects_of(space: Space, trials: Sequence[Trial]) -> Effects:
 
 
 def least_first(space: Space, trials: Sequence[Trial], point: Point) -> tuple[str, ...]:
-    """Return the keys of a point by the effects of their values, the smallest first."""
+    """Return the keys of a point ordered by the effects of their values, the smallest first."""
     effects = effects_of(space, trials)
-    brought = dict(zip(effects.pairs, effects.mean, strict=True))
-    return tuple(sorted(point, key=lambda key: brought.get((key, point[key]), 0.0)))
+    gains = dict(zip(effects.pairs, effects.mean, strict=True))
+    return tuple(sorted(point, key=lambda key: gains.get((key, point[key]), 0.0)))

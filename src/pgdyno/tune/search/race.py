@@ -1,20 +1,20 @@
-"""Race one candidate against the incumbent: after each round, whether to go on. Pure.
+"""Race one candidate against the incumbent: decide after each round whether to continue. Pure.
 
-A candidate takes the incumbent's place if it is faster in the mean over the workloads, and on none of them
-shown to have lost more of the default's throughput than any plan may (``Terms.max_loss``). While it seems to
-have lost that much, but may not have, it takes further rounds.
+A candidate replaces the incumbent if its mean over the workloads is faster, and if on no workload it is shown
+to lose more of the default's throughput than a plan may (``Terms.max_loss``). While such a loss seems likely
+but is not certain, it gets further rounds.
 
     symbol  meaning                                                              unit
     n       rounds of this candidate                                             rounds
     m       mean of ln(candidate / incumbent) over them                          1
     σ       noise of one round, pooled over all trials (``noise.py``)            1
-    α       the chance of the wrong answer at any of the rounds                  1
+    α       probability of a wrong decision after any round                      1
 
-The mean leaves m ± σ·√((n + 1)/n² · (2 ln(1/α) + ln(n + 1))) at any n with probability α at most: Robbins'
-mixture of normal distributions, with a prior of one round. Anybody may therefore look after each round. A
-candidate that is clearly slower is given up early, and cheaply: α is large there, as a good one that is lost
-by it is only a loss. The place of the incumbent takes more evidence. What is claimed in the end is measured
-again, without any of these rounds.
+The truth lies outside of m ± σ·√((n + 1)/n² · (2 ln(1/α) + ln(n + 1))) at any n with probability at most α:
+Robbins' mixture of normal distributions, with a prior of one round. Therefore a decision after every round is
+valid. A clearly slower candidate is dropped early: α is large there, because dropping a good one does no harm
+beyond the lost gain. Replacing the incumbent needs more evidence. The final claim is measured again, without
+any of these rounds.
 
 Sources: Robbins (1970), Annals of Mathematical Statistics 41, 1397-1409; Howard, Ramdas, McAuliffe, Sekhon
 (2021), Annals of Statistics 49, 1055-1080, §3.2 (mixture boundary).
@@ -38,19 +38,19 @@ _MOST_LOST = math.log(1 - Terms().max_loss)
 
 @dataclass(frozen=True)
 class OnWorkload:
-    """A candidate's rounds on one workload, ln(candidate / default), and the noise of one."""
+    """A candidate's rounds on one workload, ln(candidate / default), and the noise of a round."""
 
     gains: Sequence[float]
     noise: float
 
     @property
     def seems_slower(self) -> bool:
-        """Whether the mean is beyond the limit."""
+        """Whether the mean exceeds the permitted loss."""
         return bool(self.gains) and sum(self.gains) / len(self.gains) < _MOST_LOST
 
     @property
     def is_slower(self) -> bool:
-        """Whether the truth is shown to be beyond the limit."""
+        """Whether the loss certainly exceeds the permitted one."""
         if not self.seems_slower:
             return False
         width = half_width(len(self.gains), self.noise, _WRONGLY_SLOWER)
@@ -58,7 +58,7 @@ class OnWorkload:
 
 
 def standing(leads: Sequence[float], noise: float) -> TrialState:
-    """Return how a candidate stands after its rounds; RUNNING: it takes another one.
+    """Return the state of a candidate after its rounds; RUNNING: it gets another round.
 
     Shapes: leads[round] = ln(candidate / incumbent).
     """
@@ -74,6 +74,6 @@ def standing(leads: Sequence[float], noise: float) -> TrialState:
 
 
 def half_width(rounds: int, noise: float, alpha: float) -> float:
-    """Return how far the mean of the rounds may be from the truth."""
+    """Return the half width of the interval about the mean of the rounds."""
     scale = (rounds + 1) / rounds**2
     return noise * math.sqrt(scale * (2 * math.log(1 / alpha) + math.log(rounds + 1)))

@@ -1,11 +1,10 @@
-"""The search: ask a sampler for a point, race it against the incumbent, tell the sampler. Pure.
+"""The search: get a point from a sampler, race it against the incumbent, return the result to it. Pure.
 
     sampler ─▶ point ─▶ rounds of [default, incumbent, candidate] ─▶ won, lost, close or failed ─▶ sampler
                               ▲                                │
                               └──── another round, unless ─────┘
 
-A search goes on from the trials that it is given, so that an interrupted one is taken up by telling them
-again.
+A search starts from given trials: an interrupted search is resumed by passing them to the sampler again.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from pgdyno.tune.search.samplers._contract import Sampler
 
 
 class CandidateFailedError(Exception):
-    """A candidate's server did not start, or died; the search goes on without it."""
+    """A candidate's server did not start, or crashed; the search continues without it."""
 
     state = TrialState.FAILED
 
 
 class CandidateOverLimitError(CandidateFailedError):
-    """A candidate's trial was ended, because it went over a limit; the search goes on without it."""
+    """A candidate's trial was stopped because it exceeded a limit; the search continues without it."""
 
     state = TrialState.OVER_LIMIT
 
@@ -43,10 +42,10 @@ class MeasureRound(Protocol):
 
 
 class Race(Protocol):
-    """Says beside whom a candidate is measured, and how it stands."""
+    """Selects the incumbent of a trial, and judges the trial."""
 
     def incumbent(self, trials: Sequence[Trial]) -> Trial | None:
-        """Return the trial to measure beside; None: the default alone."""
+        """Return the trial to compare with; None: only the default."""
         ...
 
     def judged(self, trial: Trial, earlier: Sequence[Trial]) -> Trial:
@@ -56,9 +55,9 @@ class Race(Protocol):
 
 @dataclass(frozen=True)
 class ForTheTop:
-    """The race for one aim, throughput: against the best so far, and on no workload too slow.
+    """The race for throughput: against the best so far, without a large loss on any workload.
 
-    ``expected_noise`` is that of one round, until some are measured.
+    ``expected_noise`` is the assumed noise of one round, until it has been measured.
     """
 
     expected_noise: float = SIDE_BY_SIDE
@@ -87,22 +86,22 @@ class ForTheTop:
 
 _TOP = ForTheTop()
 _DEFAULT = Trial(0, {}, None, (TrialRound(0.0, 0.0, 0.0),), TrialState.CLOSE)
-_MOST_REPEATED = 100  # points in a row that were tried before, or may not be: the space is small
+_MOST_REPEATED = 100  # consecutive points tried before or refused: the space is exhausted
 
 Keep: TypeAlias = Callable[[Trial], None]
-"""Stores a trial: after each of its rounds, and when it has ended."""
+"""Stores a trial: after each of its rounds, and at its end."""
 WhyNot: TypeAlias = Callable[[Point], str]
-"""Says why a point must not be tried; nothing if it may."""
+"""Returns why a point must not be tried; empty if it may."""
 IsOver: TypeAlias = Callable[[], bool]
-"""Whether no further round is to begin."""
+"""Whether the time is over: no further round may begin."""
 
 
 def never() -> bool:
-    """Return that there is time."""
+    """Return False: the time is never over."""
     return False
 
 
-def search(  # noqa: PLR0913 — who races is named, and usually left out
+def search(  # noqa: PLR0913 — the race is keyword-only, and usually omitted
     sampler: Sampler,
     measure: MeasureRound,
     keep: Keep,
@@ -112,18 +111,18 @@ def search(  # noqa: PLR0913 — who races is named, and usually left out
     *,
     race: Race = _TOP,
 ) -> Iterator[Trial]:
-    """Yield ended trials; who iterates decides how many.
+    """Yield finished trials; the caller decides when to stop.
 
-    The first round of a trial is made in any case; no other one begins once time is over: the trial then
-    ends as it stands.
+    The first round of a trial is always measured; no further one begins once the time is over: the trial then
+    ends in its current state.
 
-    A point that was tried before is not tried again: the sampler is told at once what it gave. The search
-    ends by itself once the sampler has nothing else to offer.
+    A point that was tried before is not measured again: the sampler gets the earlier result. The search ends
+    once the sampler has no new points.
     """
     trials = list(earlier)
     for trial in trials:
         sampler.tell(trial)
-    repeated = 0  # points in a row of which nothing was measured
+    repeated = 0  # consecutive points without a measurement
     while repeated < _MOST_REPEATED:
         point = sampler.ask()
         winner = race.incumbent(trials)
@@ -149,7 +148,7 @@ def search(  # noqa: PLR0913 — who races is named, and usually left out
 def _raced(
     trial: Trial, incumbent: Point, judged: Callable[[Trial], Trial], measure: MeasureRound, is_over: IsOver
 ) -> Iterator[Trial]:
-    """Yield a trial after each of its rounds, until it has ended."""
+    """Yield a trial after each of its rounds, until it ends."""
     while trial.state is TrialState.RUNNING:
         try:
             one = measure(incumbent, trial.point)

@@ -1,12 +1,11 @@
-"""Make the winner of a search shorter: leave out changes that do not pay, measured against the winner.
-Pure.
+"""Shorten the winner of a search: remove changes that do not pay, measured against the winner. Pure.
 
-Half of the changes that seem to bring least are left out at once. If what remains is as fast as the winner,
-they stay out; else half of these are tried, down to single ones. Each attempt is compared with the *original*
-winner, never with the last attempt, so that small losses do not add up unseen. "As fast" is shown, not
-assumed: on every workload the lower bound of the ratio has to be above 1 - 2 %, by rounds that only this
-attempt has (``race.py`` has the bound, which may be looked at after each). All bounds have to hold together,
-so that none is corrected for the others (intersection-union: Berger 1982, Technometrics 24, 295-300).
+The half of the changes with the smallest estimated gains is removed at once. If the rest is as fast as the
+winner, they stay removed; otherwise half of these are tried, down to single changes. Each attempt is compared
+with the *original* winner, never with the previous attempt: small losses would otherwise add up unnoticed.
+"As fast" is shown, not assumed: on every workload the lower bound of the ratio has to be above 1 - 2 %, from
+rounds of this attempt only (``race.py`` has the bound, which is valid after every round). All bounds have to
+hold simultaneously, so no correction is needed (intersection-union: Berger 1982, Technometrics 24, 295-300).
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from pgdyno.tune.search.race import half_width
 from pgdyno.tune.search.searching import CandidateFailedError, IsOver, WhyNot, never
 
 MARGIN = 0.02
-_WRONG = 0.05  # the chance of a wrong answer on one attempt
+_WRONG = 0.05  # probability of a wrong decision on one attempt
 _MOST_ROUNDS = 8
 
 MeasurePair: TypeAlias = Callable[[Point, Point], Sequence[float]]
-"""Measures one round of the winner and of what remains: ln(remaining / winner) by workload."""
+"""Measures one round of the winner and of the remaining changes: ln(remaining / winner) by workload."""
 
 
 def shorten(
@@ -36,10 +35,10 @@ def shorten(
     why_not: WhyNot,
     is_over: IsOver = never,
 ) -> Iterator[Removal]:
-    """Yield attempts in order; once time is over no further round begins, and changes in doubt are kept.
+    """Yield attempts in order; once the time is over no further round begins, and doubtful changes are kept.
 
-    ``least_first`` are the winner's keys, by what they seem to bring. ``noise`` is that of one round's mean
-    over the workloads. ``why_not`` says why a point must not be tried.
+    ``least_first`` are the winner's keys, by increasing estimated gain. ``noise`` is that of a round's mean
+    over the workloads. ``why_not`` returns why a point must not be tried.
     """
     remaining = dict(winner)
     waiting = [list(least_first)]
@@ -79,7 +78,7 @@ def _attempt(
     while len(rounds) < _MOST_ROUNDS:
         try:
             rounds.append(measure(winner, tried))
-        except CandidateFailedError:  # a server does not run without them
+        except CandidateFailedError:  # the server does not run without these changes
             return Removal(keys, is_kept=False, rounds=len(rounds), ratio=None)
         worst, half = _worst(rounds), half_width(len(rounds), _noise_on_one(noise, rounds), _WRONG)
         if worst - half > math.log(1 - MARGIN):
@@ -90,13 +89,13 @@ def _attempt(
 
 
 def _worst(rounds: Sequence[Sequence[float]]) -> float:
-    """Return the mean over the rounds on the workload where it is least."""
+    """Return the smallest mean over the rounds, of all workloads."""
     means: list[float] = [sum(of_workload) / len(rounds) for of_workload in zip(*rounds, strict=True)]
     return min(means)
 
 
 def _noise_on_one(noise: float, rounds: Sequence[Sequence[float]]) -> float:
-    """Return the noise on one workload: workloads have theirs one after the other, each by itself."""
+    """Return the noise on one workload: workloads run one at a time, so their noise is independent."""
     return noise * math.sqrt(len(rounds[0]))
 
 

@@ -1,7 +1,7 @@
-"""Values of a space that may be tried: those that are refused even alone are taken out of it. Pure.
+"""The values of a space that may be tried: values that are refused even alone are removed. Pure.
 
-A value is judged as the only difference from the plan, which is where searches begin; where the plan itself
-is refused, from the configuration as found. The plan's own values stay.
+A value is judged as the only difference from the plan, where searches begin; if the plan itself is refused,
+from the original configuration. The plan's own values are never removed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pgdyno.tune.search.searching import WhyNot
 
 @dataclass(frozen=True)
 class RefusedValue:
-    """A value that was taken out, and why."""
+    """A removed value, with the reason."""
 
     key: str
     value: str
@@ -22,7 +22,7 @@ class RefusedValue:
 
 
 def triable(space: Space, why_not: WhyNot) -> tuple[Space, tuple[RefusedValue, ...]]:
-    """Return the space without values that are refused alone, and these."""
+    """Return the space without values that are refused alone, and the refused values."""
     start = {} if why_not(space.plan) else space.plan
     refused = {
         (one.key, value): reason

@@ -1,4 +1,4 @@
-"""Begin a search with configurations of earlier ones: in its own space, and without their figures. Pure."""
+"""Begin a search with earlier configurations: mapped to its own space, without their figures. Pure."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from pgdyno.model.tuning.tuning import Trial
 from pgdyno.tune.search.samplers._contract import Sampler
 
 NumberOf: TypeAlias = Callable[[str, str], float | None]
-"""The number that a value of a key means, in the key's own unit; None if it is no number."""
+"""Returns the number denoted by a key's value, in the unit of the key; None if it is not a number."""
 
 
 @dataclass
 class FirstPoints:
-    """A sampler that asks for given points before another one chooses."""
+    """A sampler that returns given points before those of another sampler."""
 
     others: Sampler
     waiting: list[Point]
 
     def ask(self) -> Point:
-        """Return the next given point, or the other sampler's."""
+        """Return the next given point, else the other sampler's."""
         return self.waiting.pop(0) if self.waiting else self.others.ask()
 
     def tell(self, trial: Trial) -> None:
-        """Hand the trial on."""
+        """Forward the trial to the other sampler."""
         self.others.tell(trial)
 
 
 def point_within(space: Space, settings: Mapping[str, str], number_of: NumberOf) -> Point:
-    """Return the point of a space that is most like these settings: of numbers the nearest value it has.
+    """Return the point of a space that is most similar to these settings; numbers map to the nearest value.
 
-    Settings whose nearest value is the one found are left as found, like those that the space does not have.
+    A setting keeps its original value if that is the nearest, or if the space does not contain the setting.
     """
     found = {
         one.key: _value(one, settings[one.key], number_of) for one in space.dimensions if one.key in settings
@@ -55,7 +55,7 @@ def _value(dimension: Dimension, wanted: str, number_of: NumberOf) -> str | None
 
 
 def _distance(a: float, b: float) -> float:
-    """Return how far two amounts are apart: as a factor, where both have one."""
+    """Return the distance of two numbers: as a log-ratio if both are positive."""
     if a > 0 and b > 0:
         return abs(math.log(a / b))
     return 0.0 if a == b else math.inf

@@ -1,4 +1,4 @@
-"""The search behind a proof: its curve, its trials, and how its winner was made shorter. Pure."""
+"""The search behind a proof: its curve, its trials, and the shortening of its winner. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STATES = {
 
 @dataclass(frozen=True)
 class SearchView:
-    """All that a page shows of a search. ``legend`` are the marks in the curve, with their words."""
+    """The part of a page about a search. ``legend`` are the marks in the curve, with their labels."""
 
     id: str
     trials: int
@@ -40,7 +40,7 @@ class SearchView:
 
 
 def search_view(tuning: Tuning) -> SearchView | None:
-    """Return the search; None if it has no trial, or had several aims."""
+    """Return the view of a search; None if it has no trial, or had several aims."""
     if not tuning.trials or tuning.aims:
         return None
     points = list(_points(tuning))
@@ -71,8 +71,8 @@ def _points(tuning: Tuning) -> Iterator[CurvePoint]:
         ratio = None if trial.gain is None else math.exp(trial.gain)
         if trial.state is TrialState.WON and ratio is not None:
             best = ratio
-        said = "" if ratio is None else f"{numbers.change(ratio)}, "
-        title = f"trial {trial.number}: {said}{_outcome(trial)}"
+        gain = "" if ratio is None else f"{numbers.change(ratio)}, "
+        title = f"trial {trial.number}: {gain}{_outcome(trial)}"
         yield CurvePoint(trial.number, ratio, best, trial.state, title)
 
 
@@ -87,7 +87,7 @@ def _outcome(trial: Trial) -> str:
 def _trials(tuning: Tuning) -> Table:
     by_number = {one.number: one.point for one in tuning.trials}
     return Table(
-        "Each figure is of a short measurement, beside the default and the best so far",
+        "Each figure is from a short measurement together with the default and the best so far",
         (
             Column("Trial", is_number=True),
             Column("Over the default", is_number=True),
@@ -100,15 +100,14 @@ def _trials(tuning: Tuning) -> Table:
                 NOTHING if one.gain is None else numbers.change(math.exp(one.gain)),
                 str(len(one.rounds)),
                 _outcome(one),
-                _difference(one.point, {} if one.incumbent is None else by_number[one.incumbent]),
+                _changes_from(one.point, {} if one.incumbent is None else by_number[one.incumbent]),
             )
             for one in tuning.trials
         ),
     )
 
 
-def _difference(point: Point, incumbent: Point) -> str:
-    """Return the changes that lead from the incumbent to a point."""
+def _changes_from(point: Point, incumbent: Point) -> str:
     changed = [f"{display_name(key)}={value}" for key, value in point.items() if incumbent.get(key) != value]
     undone = [f"{display_name(key)} as found" for key in incumbent if key not in point]
     return ", ".join([*changed, *undone])
@@ -116,7 +115,7 @@ def _difference(point: Point, incumbent: Point) -> str:
 
 def _removals(tuning: Tuning) -> Table:
     return Table(
-        "How the best was made shorter: throughput without these changes, against the best",
+        "Shortening of the best configuration: throughput without these changes, against the best",
         (
             *columns("Without", "Outcome", numbers_from=2),
             *columns("Change", "Bounds", "Rounds", numbers_from=0),

@@ -31,7 +31,7 @@ _SHOWN_CHANGES = 4
 
 
 def trial_line(trial: Trial) -> str:
-    """Return one line about a trial that has ended."""
+    """Return one line about a finished trial."""
     if trial.gain is None:
         return f"trial {trial.number}: {trial.state.value}: {trial.reason}"
     point = short_point(trial.point)
@@ -42,7 +42,7 @@ def trial_line(trial: Trial) -> str:
 
 
 def removal_line(removal: Removal) -> str:
-    """Return one line about an attempt to make the answer shorter."""
+    """Return one line about an attempt to shorten the answer."""
     names = ", ".join(map(display_name, removal.keys))
     if removal.ratio is None:
         return f"kept: a server does not run, or must not, without {names}"
@@ -51,13 +51,13 @@ def removal_line(removal: Removal) -> str:
 
 
 def answer_text(tuning: Tuning) -> str:
-    """Return the answer, with how it was found; it is proven afterwards."""
+    """Return the answer and a summary of the search; the proof follows later."""
     return "".join(f"{line}\n" for line in _answer_lines(tuning))
 
 
 def proof_text(tuning: Tuning, proof: Experiment) -> str:
     """Return a sentence on the proof of an answer, and the notes of its search."""
-    return f"Measured afresh, against the default: {_found(proof)}.\n" + notes_text(tuning)
+    return f"New measurement, against the default: {_found(proof)}.\n" + notes_text(tuning)
 
 
 def notes_text(tuning: Tuning) -> str:
@@ -78,7 +78,7 @@ def _answer_lines(tuning: Tuning) -> Iterator[str]:
     tried = sum(bool(one.rounds) for one in tuning.trials)
     yield f"Search {tuning.id}: {tried} of {tuning.space.points:,} configurations tried."
     if over := sum(one.state is TrialState.OVER_LIMIT for one in tuning.trials):
-        yield f"Ended at once, because the server went over a limit: {over}."
+        yield f"Stopped because the server exceeded a limit: {over}."
     winner = tuning.winner
     if winner is None:
         is_slower = any(one.state is TrialState.LOST and one.reason for one in tuning.trials)
@@ -87,28 +87,28 @@ def _answer_lines(tuning: Tuning) -> Iterator[str]:
         return
     removed = {key for one in tuning.removals if one.is_kept for key in one.keys}
     if not tuning.answer:
-        yield "The fastest was as fast without any of its changes: nothing was found."
+        yield "The fastest was as fast without any of its changes: no improvement was found."
         return
-    shorter = f"; {len(removed)} were left out, as it is as fast without them" if removed else ""
+    shorter = f"; {len(removed)} left out, because it is as fast without" if removed else ""
     yield f"The fastest, trial {winner.number}, had {len(winner.point)} changes{shorter}. The answer:"
     yield from grouped(tuning.answer, tuning.space.kept)
 
 
 def short_point(point: Point) -> str:
-    """Return the first few changes of a configuration, and how many more it has."""
+    """Return the first few changes of a configuration, and the number of the others."""
     shown = [f"{display_name(key)}={value}" for key, value in point.items()]
     left = len(shown) - _SHOWN_CHANGES
     return ", ".join(shown[:_SHOWN_CHANGES]) + (f" and {left} more" if left > 0 else "")
 
 
 def grouped(point: Point, kept: Collection[str]) -> Iterator[str]:
-    """Yield a configuration in groups: settings, programs, then the start of the server and its machine.
+    """Yield a configuration in groups: settings, programs, then the machine and the start of the server.
 
-    ``kept`` are the keys that every configuration of its search has as planned.
+    ``kept`` are the keys with planned values in every configuration of the search.
     """
     for title, keys in (
         ("postgresql.conf", [key for key in point if is_guc(key) and key != BUILD]),
-        ("programs: pgdyno switch --help says how a server moves to a build", [BUILD]),
+        ("programs: pgdyno switch --help explains how to move a server to a build", [BUILD]),
         ("machine and start", [key for key in point if not is_guc(key)]),
     ):
         shown = [key for key in keys if key in point]
@@ -121,4 +121,4 @@ def grouped(point: Point, kept: Collection[str]) -> Iterator[str]:
 def _remark(key: str, kept: Collection[str]) -> str:
     if key in PER_APPLICATION:
         return "  # suits this workload's statements, may harm others: set it for this application alone"
-    return "  # planned; a search is too short to judge it" if key in kept else ""
+    return "  # planned; a search is too short to evaluate it" if key in kept else ""

@@ -1,7 +1,7 @@
 """The catalogue of workloads, found by walking the package: one file adds one workload.
 
-A workload file has ``WORKLOAD = Workload(…)``, or ``WORKLOADS`` where one is run on data of several sizes;
-what several files share stands in one that begins with ``_``.
+A workload file has ``WORKLOAD = Workload(…)``, or ``WORKLOADS`` for one that runs on data of several sizes.
+Modules with a leading ``_`` have shared code.
 The contract tests in ``tests/contract/test_workloads.py`` run over every entry.
 """
 

@@ -1,4 +1,4 @@
-"""pgbench's data set and the invariant that its update scripts keep."""
+"""pgbench's data set, and an invariant of its script tpcb-like."""
 
 from __future__ import annotations
 

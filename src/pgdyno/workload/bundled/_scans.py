@@ -1,20 +1,19 @@
 """Scans of sysbench's tables in shared_buffers, in the page cache, and on disk.
 
-Many small tables rather than a few large ones, so that many scans end within a turn: with four clients on one
-CPU a scan of a table takes 8 ms, and about 40 ms from the disk. The plans that the workloads are named after
-are those of tables of 20 000 rows; ``driver/src/workload/scan.rs`` has the statements.
+The data set has many small tables rather than a few large ones, to complete many scans within a turn: with
+four clients on one CPU a scan of a table takes 8 ms, and about 40 ms from disk. The workloads are named after
+the plans for tables of 20 000 rows; ``driver/src/workload/scan.rs`` has the statements.
 """
 
 from __future__ import annotations
 
-from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import DataSet, Workload
+from pgdyno.model.experiments.workload import DataSet, ResetPolicy, Workload
 
 # ``scale`` counts thousands of rows per table; size per table as measured for SYSBENCH_DATA.
 _ROWS, _BYTES_PER_TABLE = 20, 256_250
 
-# 77 MB: less than the default shared_buffers of 128 MB, and each table less than the quarter from which on
-# sequential scans keep to a small ring of buffers.
+# 77 MB: less than the default shared_buffers of 128 MB. Each table is smaller than a quarter of it, since
+# sequential scans of larger tables use only a small ring of buffers.
 _CACHED = DataSet("sysbench", _ROWS, 15 * _BYTES_PER_TABLE, {"tables": "15"})
 # 1 GB: seven times the default shared_buffers, three times _MEMORY_BYTES.
 _LARGE = DataSet("sysbench", _ROWS, 200 * _BYTES_PER_TABLE, {"tables": "200"})
@@ -24,7 +23,10 @@ _MEMORY_BYTES = 320 << 20
 
 
 def scans(name: str, title: str, *, issued_as: str | None = None) -> tuple[Workload, ...]:
-    """Return a scan in three sizes of data. ``issued_as`` is the driver's name of it."""
+    """Return a scan workload for data in shared_buffers, in the page cache, and on disk.
+
+    ``issued_as`` is the driver's name of the scan.
+    """
     return (
         _scan(f"{name}-cached", f"{title}, data in shared_buffers", _CACHED, issued_as or name),
         _scan(f"{name}-page-cache", f"{title}, data in the page cache", _LARGE, issued_as or name),

@@ -1,9 +1,8 @@
-"""A sum over a thousand accounts of pgbench, from a random one on; our own, pgbench has no such script."""
+"""A sum over a thousand of pgbench's accounts from a random one on; pgbench itself has no such script."""
 
 from __future__ import annotations
 
-from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import ResetPolicy, Workload
 from pgdyno.workload.bundled._pgbench import PGBENCH_DATA
 
 WORKLOAD = Workload(

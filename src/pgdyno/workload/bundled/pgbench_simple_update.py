@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import PgbenchScripts, Script, Workload
+from pgdyno.model.experiments.workload import PgbenchScripts, ResetPolicy, Script, Workload
 from pgdyno.workload.bundled._pgbench import PGBENCH_DATA
 
 WORKLOAD = Workload(

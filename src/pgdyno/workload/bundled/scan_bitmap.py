@@ -1,4 +1,4 @@
-"""Bitmap heap scans: pages far apart that are known beforehand."""
+"""Bitmap heap scans: the scattered pages are known in advance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Index scans over rows that lie together."""
+"""Index scans over adjacent rows."""
 
 from __future__ import annotations
 

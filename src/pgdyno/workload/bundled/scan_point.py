@@ -1,4 +1,4 @@
-"""Single rows by primary key, which no server can read ahead."""
+"""Single rows by primary key: read-ahead is impossible."""
 
 from __future__ import annotations
 

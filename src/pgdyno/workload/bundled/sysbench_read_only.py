@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.model.experiments.experiment import ResetPolicy
-from pgdyno.model.experiments.workload import SysbenchScript, Workload
+from pgdyno.model.experiments.workload import ResetPolicy, SysbenchScript, Workload
 from pgdyno.workload.bundled._sysbench import SYSBENCH_DATA
 
 WORKLOAD = Workload(

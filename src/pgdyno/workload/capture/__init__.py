@@ -1,1 +1,1 @@
-"""From a server's counts of its load to a workload that can be replayed. Pure."""
+"""Derives a replayable workload from a server's statistics, a log or scripts. Pure."""

@@ -27,15 +27,15 @@ from pgdyno.workload.capture.transactions import SeenTransaction
 
 _BEGIN, _COMMIT = "begin", "commit"
 KeptValues = Mapping[int, Mapping[int, Mapping[str | None, int]]]
-"""Values by statement and by number of the parameter, each with how often it was; None is NULL."""
+"""Frequencies of values by statement and parameter number; None is NULL."""
 
 
 @dataclass(frozen=True)
 class Statements:
-    """The names of statements, how they use rows and draw parameters, and their values if they are kept.
+    """Statements with their names, parameters and row use, and the kept values of parameters if any.
 
-    ``full`` are parameters, by statement and number, that had more values than were kept; ``earlier`` those
-    with the same values in a transaction, by the one that comes later.
+    ``full`` are parameters, by statement and number, that had more values than were kept. ``earlier`` maps a
+    parameter to earlier ones of its transaction with the same value.
     """
 
     names: Mapping[int, str]
@@ -47,7 +47,7 @@ class Statements:
     earlier: Mapping[Place, Sequence[Place]] = field(default_factory=dict)
 
     def transaction(self, one: SeenTransaction, *, has_control: bool) -> CapturedTransaction:
-        """Return a kind of transactions; ``has_control``: BEGIN and COMMIT are among its calls."""
+        """Return a kind of transaction; ``has_control``: BEGIN and COMMIT are among its calls."""
         drawn = {statement: self._drawn(statement) for statement, _ in one.calls}
         calls = [
             CapturedCall(self.names[statement], times, drawn[statement]) for statement, times in one.calls
@@ -74,7 +74,7 @@ class Statements:
         return self.parameters[statement].drawn if statement in self.parameters else ()
 
     def _with_values(self, statement: int, drawn: Sequence[Parameter]) -> tuple[Parameter, ...]:
-        """Return parameters with kept values, but for new keys, returned ones, and the values of others."""
+        """Return parameters with kept values, except new keys, returned values, and copies of others."""
         kept = self.kept.get(statement, {})
         new = self.parameters[statement].new if statement in self.parameters else frozenset()
 
@@ -91,7 +91,7 @@ class Statements:
 def control(
     texts: Mapping[int, str], seen: Mapping[int, Seen], kinds: Mapping[int, TransactionPart]
 ) -> Iterator[CapturedStatement]:
-    """Yield the statements that begin and end blocks, each as it was written most often."""
+    """Yield the statements that begin and end blocks, each in its most frequent form."""
     for name, kind in ((_BEGIN, TransactionPart.BEGIN), (_COMMIT, TransactionPart.END)):
         its = {one: seen[one] for one, part in kinds.items() if part is kind}
         most = max(its, key=lambda one: its[one].calls, default=None)

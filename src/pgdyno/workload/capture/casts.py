@@ -1,4 +1,4 @@
-"""Casts of numbers that became parameters: without, the server may take another function or operator."""
+"""Casts of numbers that became parameters: without them, the server may choose a different function."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ _NUMBERS = frozenset({"smallint", "integer", "bigint", "numeric", "real", "doubl
 def casts_of(
     sql: str, types: Sequence[str] | str, numbers: Mapping[int, str], columns: Sequence[Column], seen: Seen
 ) -> dict[int, str]:
-    """Return the types that a statement's parameters are cast to, by number.
+    """Return the types to which a statement's parameters are cast, by number.
 
-    ``types`` are those that the server infers, or its words where it cannot: then all ``numbers``, the types
-    that constants had, are cast. ``substring(code from $1 for $2)`` is the function of two patterns, and that
-    of numbers with casts. A column's values stay as they are: one of texts has others than numbers.
+    ``numbers`` has the types of the constants that were numbers. ``types`` are the inferred types, or the
+    server's error message; after an error, all ``numbers`` are cast. Without casts,
+    ``substring(code from $1 for $2)`` resolves to the function that takes patterns. Values of a column are
+    not cast: a text column has values that are not numbers.
     """
     if isinstance(types, str):
         return dict(numbers)

@@ -1,4 +1,4 @@
-"""How like the original a replay is: the shares of statements in the server's counts."""
+"""Similarity of a replay to the original: statements' shares of the server's counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgdyno.model.experiments.likeness import Likeness, StatementLikeness
 from pgdyno.postgres.statement_counts import Seen
 from pgdyno.workload.capture.statements import as_counted
 
-_COUNTED = 0.9  # of the calls: what begins at the end of a capture is in one of two counts
+_COUNTED = 0.9  # of the calls: a transaction at the edge of a capture may be counted in part
 
 _NOTHING = Seen(0, 0.0, 0, 0, 0)
 _QUANTITIES: Mapping[str, Callable[[Seen], float]] = {
@@ -23,11 +23,11 @@ _QUANTITIES: Mapping[str, Callable[[Seen], float]] = {
 
 
 def likeness(workload: CapturedWorkload, replayed: Mapping[str, Seen]) -> Likeness:
-    """Compare a replay, by statements' names, with the original.
+    """Compare a replay with the original, by statement names.
 
-    A quantity that the original has nothing of, such as WAL of a load that reads, is alike unless the replay
-    has some; one that is not known of the original is left out. So are BEGIN and COMMIT where the server has
-    not counted them: it does not if they are prepared.
+    A quantity that is zero in the original, such as the WAL of a read-only load, has likeness 1 if it is zero
+    in the replay too, else 0. Quantities unknown for the original are left out, as are BEGIN and COMMIT if
+    the server did not count them: it does not if they are prepared.
     """
     uncounted = _uncounted(workload)
     original = {one.name: one.seen for one in workload.statements if one.name not in uncounted}
@@ -64,10 +64,10 @@ def likeness(workload: CapturedWorkload, replayed: Mapping[str, Seen]) -> Likene
 def seen_by_name(
     workload: CapturedWorkload, texts: Mapping[int, str], seen: Mapping[int, Seen]
 ) -> dict[str, Seen]:
-    """Return the server's counts of the workload's statements, which are told by their texts.
+    """Return the server's counts of the workload's statements, identified by their texts.
 
-    From PostgreSQL 18 on, statements whose lists differ in length are counted as one; they are taken to have
-    their shares of the original's calls.
+    Since PostgreSQL 18, statements that differ only in the length of a list are counted as one. Their counts
+    are split by their shares of the original's calls.
     """
     same: defaultdict[str, list[CapturedStatement]] = defaultdict(list)
     for one in workload.statements:
@@ -93,7 +93,7 @@ def _plus_share(one: Seen, more: Seen, share: float) -> Seen:
 
 
 def _uncounted(workload: CapturedWorkload) -> frozenset[str]:
-    """Return BEGIN and COMMIT, if fewer of them were counted than there were transactions."""
+    """Return BEGIN and COMMIT if fewer of them were counted than transactions ran."""
     made: Counter[str] = Counter()
     for transaction in workload.transactions:
         for call in transaction.calls:
@@ -105,6 +105,6 @@ def _uncounted(workload: CapturedWorkload) -> frozenset[str]:
     )
 
 
-def _shares(values: Mapping[str, float], besides: float) -> dict[str, float]:
-    whole = sum(values.values()) + besides
+def _shares(values: Mapping[str, float], omitted: float) -> dict[str, float]:
+    whole = sum(values.values()) + omitted
     return {name: value / whole if whole else 0.0 for name, value in values.items()}

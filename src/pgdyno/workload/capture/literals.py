@@ -1,6 +1,7 @@
-"""Constants of a statement taken for parameters, as pg_stat_statements does.
+"""Replaces a statement's constants by parameters, as pg_stat_statements does.
 
-Read by tokens: places of columns (``ORDER BY 2``) and sizes of types (``numeric(10, 2)``) are no constants.
+Statements are read token by token. Column numbers (``ORDER BY 2``) and type modifiers (``numeric(10, 2)``)
+are not constants.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ _COMMENT = ""
 _ESCAPED = re.compile(
     r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL
 )
-_MARKS = re.compile(r"''|'[ \t\r\f\v]*+\n\s*+'")  # doubled, or where a text goes on in another line
+_MARKS = re.compile(r"''|'[ \t\r\f\v]*+\n\s*+'")  # a doubled quote, or a string continued on another line
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _MOST_UNICODE = 0x10FFFF
 _SPECIAL = re.compile(r'(["\\])')
 
 
-for _ in range(4):  # arbitrary: comments may have comments in them, and hardly any has one
+for _ in range(4):  # arbitrary: comments can be nested, but rarely are
     _COMMENT = rf"/\*(?:[^*/]++|\*(?!/)|/(?!\*){_COMMENT and f'|{_COMMENT}'})*+\*/"
 
 
@@ -44,22 +45,22 @@ _TYPES = frozenset({
     "inet", "cidr", "boolean", "bool", "point", "money", "xml", "int4range", "int8range", "daterange",
     "tsrange", "tstzrange", "tsvector", "tsquery",
 })  # fmt: skip
-"""Types whose name may stand before a text: DATE '2026-01-01'. Sent as $1::date, as a parameter cannot."""
+"""Types whose name may precede a string: DATE '2026-01-01'. Sent as $1::date: DATE $1 is not valid."""
 _SIZED = frozenset({
     "varchar", "char", "character", "varying", "bpchar", "nchar", "numeric", "decimal", "dec", "float", "bit",
     "time", "timestamp", "timestamptz", "timetz", "interval",
 })  # fmt: skip
-"""Types whose sizes stand in parentheses after their name."""
+"""Types with modifiers in parentheses after their name."""
 _BEFORE_A_SIGN = frozenset({
     "select", "where", "and", "or", "not", "in", "like", "between", "when", "then", "else", "by", "limit",
     "offset", "returning", "distinct", "all", "from", "set", "on", "having", "case", "values", "return", "is",
 })  # fmt: skip
-"""Words after which a minus sign belongs to the number."""
+"""Words after which a minus sign is a part of the number."""
 _AFTER_PLACES = frozenset({
     "limit", "offset", "fetch", "for", "having", "union", "except", "intersect", "window", "rows", "range",
     "groups", "returning", "where", "from", "order",
 })  # fmt: skip
-"""Words that end a list of columns by place."""
+"""Words that end a list with column numbers."""
 _VARIABLE = re.compile(r":(\w+)")
 _WITHIN_WORDS = re.compile(r"[\w$]")
 
@@ -68,8 +69,8 @@ _WITHIN_WORDS = re.compile(r"[\w$]")
 class Parameterised:
     """A statement without constants and comments.
 
-    ``values`` are those of the parameters that were constants, by number; NULL is None. ``types`` are those
-    that PostgreSQL gives to numbers among them.
+    ``values`` are the values of parameters that were constants, by number; NULL is None. ``types`` are the
+    types that PostgreSQL assigns to numbers among them.
     """
 
     sql: str
@@ -84,17 +85,17 @@ class _Token:
 
     @property
     def word(self) -> str:
-        """The word in lower case; empty if it is none."""
+        """The word in lower case; empty for other tokens."""
         return self.text.lower() if self.kind == "word" else ""
 
 
 def statements_of(sql: str) -> list[str]:
-    """Return the statements of a text, as they are divided by semicolons."""
+    """Return the statements of a text, which semicolons separate."""
     return [statement for _, statement in divided(sql)]
 
 
 def divided(sql: str) -> list[tuple[int, str]]:
-    """Return the statements of a text, each with its place in it; comments alone are none."""
+    """Return the statements of a text, each with its offset; comments alone are not statements."""
     parts, at = list[tuple[int, str]](), -1
     for found in (*_TOKEN.finditer(sql), None):
         is_end = found is None or (found.lastgroup == "other" and found[0] == ";")
@@ -108,9 +109,9 @@ def divided(sql: str) -> list[tuple[int, str]]:
 
 
 def with_variables(sql: str, names: Collection[str]) -> tuple[str | None, list[str]]:
-    """Return a statement whose ``:name`` are parameters, and the names by the parameters' numbers.
+    """Return a statement with parameters for ``:name``, and the names in order of the parameters' numbers.
 
-    A name within quotation marks is returned alone: no parameter can stand there.
+    For a name within quotation marks, where no parameter is possible, return None and that name.
     """
     written, found_names = [], list[str]()
     tokens = [_Token(_kind(found), found[0]) for found in _TOKEN.finditer(sql)]
@@ -129,7 +130,7 @@ def with_variables(sql: str, names: Collection[str]) -> tuple[str | None, list[s
 
 
 def parameterised(sql: str) -> Parameterised:
-    """Return a statement whose constants are parameters, counted on from those that it has."""
+    """Return a statement with parameters for its constants, numbered after its existing parameters."""
     tokens = [_Token(_kind(found), found[0]) for found in _TOKEN.finditer(sql)]
     highest = max((int(one.text[1:]) for one in tokens if one.kind == "parameter"), default=0)
     writer = _Writer(highest)
@@ -139,7 +140,7 @@ def parameterised(sql: str) -> Parameterised:
 
 
 def in_place_of_parameters(sql: str, texts: Mapping[int, str]) -> str:
-    """Return a statement with other texts for some of its parameters, by their numbers."""
+    """Return a statement with ``texts`` in place of parameters, by their numbers."""
     return "".join(
         texts.get(int(found[0][1:]), found[0]) if found.lastgroup == "parameter" else found[0]
         for found in _TOKEN.finditer(sql)
@@ -152,18 +153,18 @@ def _kind(found: re.Match[str]) -> str:
 
 @dataclass(slots=True)
 class _Writer:
-    """The statement as it is written, token by token; ``out`` ends with the token before."""
+    """Writes a statement token by token; ``out`` ends with the previous token."""
 
     highest: int
     out: list[str] = field(default_factory=list)
     values: dict[int, str | None] = field(default_factory=dict)
     types: dict[int, str] = field(default_factory=dict)
-    _said: list[_Token] = field(default_factory=list)  # all but spaces
-    _places: list[int] = field(default_factory=list)  # where in ``out`` each of them is
+    _written: list[_Token] = field(default_factory=list)  # without spaces
+    _places: list[int] = field(default_factory=list)  # index in ``out`` of each written token
     _lists: list[str] = field(default_factory=lambda: [""])  # by depth: "by", "size" or ""
 
     def take(self, one: _Token) -> None:
-        """Write a token, or a parameter in its place."""
+        """Write a token, or a parameter if it is a constant."""
         if one.kind == "space":
             self.out.append(one.text if one.text.isspace() else " ")
             return
@@ -175,16 +176,16 @@ class _Writer:
 
     def _write(self, one: _Token, text: str) -> None:
         self._places.append(len(self.out))
-        is_beside = "parameter" in {one.kind, self._before().kind} and _WITHIN_WORDS.match(text[:1])
-        is_glued = is_beside and self.out and _WITHIN_WORDS.match(self.out[-1][-1:])
-        self._said.append(one)
+        is_next_to_one = "parameter" in {one.kind, self._before().kind} and _WITHIN_WORDS.match(text[:1])
+        is_glued = is_next_to_one and self.out and _WITHIN_WORDS.match(self.out[-1][-1:])
+        self._written.append(one)
         self.out.append(f" {text}" if is_glued else text)
 
     def _before(self, back: int = 1) -> _Token:
-        return self._said[-back] if len(self._said) >= back else _Token("", "")
+        return self._written[-back] if len(self._written) >= back else _Token("", "")
 
     def _follow(self, one: _Token) -> None:
-        """Keep track of lists of columns by place, and of sizes of types."""
+        """Track lists with column numbers, and type modifiers."""
         if one.text == "(" and one.kind == "other":
             self._lists.append(self._opened())
         elif one.text == ")" and one.kind == "other":
@@ -196,7 +197,7 @@ class _Writer:
             self._lists[-1] = ""
 
     def _opened(self) -> str:
-        """Return the kind of a list in parentheses that follows the tokens so far."""
+        """Return the kind of the parenthesized list that opens here: "by", "size" or ""."""
         name = self._before()
         if name.word == "on" and self._before(2).word == "distinct":
             return "by"
@@ -227,42 +228,41 @@ class _Writer:
         self._write(_Token("parameter", ""), f"${self.highest}{cast}")
 
     def _taken_sign(self, one: _Token) -> str:
-        """Return a number's minus sign, and take it away, unless it stands between two values."""
+        """Return and remove a number's minus sign, unless it is an operator between two values."""
         before, further = self._before(), self._before(2)
         is_sign = further.word in _BEFORE_A_SIGN or (
             further.kind in {"", "other"} and further.text not in {")", "]"}
         )
         if one.kind != "number" or before.text != "-" or before.kind != "other" or not is_sign:
             return ""
-        self._forget()
+        self._remove_previous()
         return "-"
 
     def _taken_type(self, one: _Token) -> str:
-        """Return the cast to the type whose name stands before a text, and take the name away."""
+        """Return the cast for a type name that precedes a string, and remove the name."""
         if one.kind != "text":
             return ""
-        said = [self._before(back).word for back in (4, 3, 2, 1)]
-        if said[1:] in (["with", "time", "zone"], ["without", "time", "zone"]) and said[0] in {
+        before = [self._before(back).word for back in (4, 3, 2, 1)]
+        if before[1:] in (["with", "time", "zone"], ["without", "time", "zone"]) and before[0] in {
             "time",
             "timestamp",
         }:
             words = 4
-        elif said[3] in _TYPES and self._before(2).text not in {".", "::"}:
+        elif before[3] in _TYPES and self._before(2).text not in {".", "::"}:
             words = 1
         else:
             return ""
         for _ in range(words):
-            self._forget()
-        return f"::{' '.join(said[4 - words :])}"
+            self._remove_previous()
+        return f"::{' '.join(before[4 - words :])}"
 
-    def _forget(self) -> None:
-        """Take the token before away."""
-        self._said.pop()
+    def _remove_previous(self) -> None:
+        self._written.pop()
         del self.out[self._places.pop() :]
 
 
 def _type_of(number: str) -> str:
-    """Return the type that PostgreSQL gives to a number."""
+    """Return the type that PostgreSQL assigns to a numeric constant."""
     digits = number.replace("_", "")
     if not digits.isdecimal():
         return "numeric" if digits[:2].lower() not in {"0x", "0o", "0b"} else "bigint"
@@ -271,7 +271,7 @@ def _type_of(number: str) -> str:
 
 
 def _value(one: _Token, sign: str) -> str | None:
-    """Return a constant as the text of a parameter."""
+    """Return a constant as a parameter's text; None is NULL."""
     if one.kind == "word":
         return None if one.word == "null" else one.word
     if one.kind == "number":
@@ -280,9 +280,9 @@ def _value(one: _Token, sign: str) -> str | None:
 
 
 def quoted_text(text: str | None) -> str:
-    """Return a constant of any type for a text; None is NULL.
+    """Return a string constant for a text; None is NULL.
 
-    With a backslash it is an escape string, which is the same whatever standard_conforming_strings is.
+    A text with a backslash becomes an escape string, independent of standard_conforming_strings.
     """
     if text is None:
         return "NULL"
@@ -291,12 +291,12 @@ def quoted_text(text: str | None) -> str:
 
 
 def array_text(elements: Iterable[str]) -> str:
-    """Return the text of an array."""
+    """Return the text of an array with these elements."""
     return f"{{{','.join(_element(one) for one in elements)}}}"
 
 
 def unquoted_text(text: str) -> str:
-    """Return the text that a constant in quotation marks stands for."""
+    """Return the value of a string constant."""
     return "".join(_parts(text))
 
 
@@ -305,7 +305,6 @@ def _element(text: str) -> str:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the pieces of a text in quotation marks."""
     if text.startswith("$"):
         quote = text[: text.index("$", 1) + 1]
         yield text[len(quote) : -len(quote)]
@@ -321,7 +320,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def _paired(text: str) -> str:
-    """Return a text whose surrogates are the characters that they stand for in pairs."""
+    """Return a text with surrogate pairs replaced by their characters."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

@@ -1,4 +1,4 @@
-"""Which table's column a name in a statement means."""
+"""Resolution of names in a statement to columns of tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _QUERIES = (exp.Select, exp.Update, exp.Delete, exp.Insert)
 
 
 def column_of(node: exp.Expression, columns: Sequence[Column]) -> Column | None:
-    """Return the column that a node names, looked for from the inside out; None if it is not a table's."""
+    """Return the column that a node names, from the innermost query outwards; None if it is not a table's."""
     if not isinstance(node, exp.Column):
         return None
     query = node.find_ancestor(*_QUERIES)
@@ -27,14 +27,14 @@ def column_of(node: exp.Expression, columns: Sequence[Column]) -> Column | None:
 
 
 def columns_of(table: exp.Expression, columns: Sequence[Column]) -> list[Column]:
-    """Return all columns of a table that a statement names, in their order."""
+    """Return all columns of the table that a node names, in their order."""
     if not isinstance(table, exp.Table):
         return []
     return [one for one in columns if one.table == table.name and _is_meant(table, one)]
 
 
 def _tables(query: exp.Expression) -> Iterator[exp.Table]:
-    """Yield the tables that a query itself reads or writes, not those of queries within it."""
+    """Yield the tables that a query itself reads or writes, without those of its subqueries."""
     parts = [query.args.get("this"), query.args.get("from_"), *(query.args.get("joins") or ())]
     for part in [*parts, query.args.get("using")]:
         for one in part if isinstance(part, list) else [part]:
@@ -47,7 +47,7 @@ def _tables(query: exp.Expression) -> Iterator[exp.Table]:
 
 
 def _is_named_query(table: exp.Table) -> bool:
-    """Whether a name means a query that WITH has named, and no table."""
+    """Whether a name refers to a WITH query rather than a table."""
     if table.db:
         return False
     place: exp.Expression | None = table

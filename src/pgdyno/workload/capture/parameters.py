@@ -1,7 +1,7 @@
-"""The meaning of each parameter of a statement, by its place.
+"""How to draw each parameter of a statement, according to its position in the syntax tree.
 
-Statistics of statements have no parameters. A parameter that is compared with a column has one of its values;
-what nothing is known about is drawn by its type alone, and that is said.
+pg_stat_statements has no parameter values. A parameter that is compared with a column gets one of its values.
+A parameter without such a clue is drawn by its type only, and a note lists it.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _LOWER = (exp.GT, exp.GTE)
 _UPPER = (exp.LT, exp.LTE)
 _COMPARISONS = (exp.EQ, exp.NEQ, *_LOWER, *_UPPER, exp.NullSafeEQ, exp.NullSafeNEQ)
 _PATTERNS = (exp.Like, exp.ILike)
-_SLEEP = "pg_sleep"  # what it is told shows in its time
+_SLEEP = "pg_sleep"  # its execution time shows its argument
 _LOCKS = ("pg_advisory_", "pg_try_advisory_")
-_LOCK = Between(1, 1_000_000_000)  # arbitrary: so many that hardly two are the same
-STEP = Between(-100, 100)  # arbitrary: what is added to a column
+_LOCK = Between(1, 1_000_000_000)  # arbitrary: large enough that equal values are rare
+STEP = Between(-100, 100)  # arbitrary: the number added to a column
 _NEW_KEYS: Mapping[str, Parameter] = {
     "text": Letters(20, 20),
     "character varying": Letters(20, 20),
     "uuid": Uuid(),
 }
-"""Values that hardly any two rows have, by type."""
+"""Values that are almost certainly unique, by type."""
 _BY_TYPE: Mapping[str, Parameter] = {
     "smallint": Between(1, 100),
     "integer": Between(1, 100),
@@ -59,16 +59,16 @@ _BY_TYPE: Mapping[str, Parameter] = {
     "timestamp without time zone": Constant("now"),
     "timestamp with time zone": Constant("now"),
 }
-"""Arbitrary values of types, for parameters about which nothing else is known."""
+"""Arbitrary values by type, for parameters without any other information."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """A statement's parameters in order; ``guessed`` are the numbers of those drawn by type alone.
+    """A statement's parameters in order; ``guessed`` are the numbers of those drawn by type only.
 
-    ``unknown`` are the numbers of those that cannot be drawn at all, ``new`` of those that no row may have.
-    ``widths`` are those of ranges, by column. ``unmeasured`` are columns of ranges whose width nothing tells,
-    by the numbers of upper ends: aggregates have such.
+    ``unknown`` are the numbers of parameters that cannot be drawn, ``new`` of those that need a value not yet
+    in any row. ``widths`` has the widths of ranges by column. ``unmeasured`` has the columns of ranges of
+    unknown width, as in aggregates, by the number of the upper bound.
     """
 
     drawn: tuple[Parameter, ...]
@@ -86,10 +86,10 @@ def parameters_of(
     seen: Seen,
     numbers: Sequence[Mapping[int, int]] | None = None,
 ) -> Parameters:
-    """Return how a statement's parameters are drawn. ``types`` are those that the server infers for them.
+    """Return how to draw a statement's parameters. ``types`` are the types that the server infers.
 
-    ``numbers`` are whole numbers among the parameters of some calls, by the parameters' numbers. None: the
-    rows are known that calls have returned.
+    ``numbers`` are the integers among the parameters of some calls, by parameter number. None means that the
+    rows returned by calls are known instead.
     """
     count = parameter_count(sql)
     places = _Places(sql, columns, seen, numbers)
@@ -114,7 +114,7 @@ def parameters_of(
 
 
 class _Places:
-    """The parameters of one statement in their places."""
+    """The parameters of one statement in its syntax tree."""
 
     def __init__(
         self,
@@ -131,10 +131,10 @@ class _Places:
         self.widths: dict[str, int] = {}
         self.unmeasured: dict[int, str] = {}
         self.new: set[int] = set()
-        self._lower: dict[tuple[int, str], int] = {}  # by condition and column: the parameter it starts at
+        self._lower: dict[tuple[int, str], int] = {}  # by condition and column: the lower bound's parameter
 
     def meanings(self) -> dict[int, Parameter]:
-        """Return the meanings of parameters by number, as far as they are known."""
+        """Return how to draw parameters, by number, without the unknown ones."""
         if self._tree is None:
             return {}
         nodes: dict[int, exp.Expression] = {}
@@ -149,9 +149,9 @@ class _Places:
         parent = node.parent
         meaning: Parameter | None = None
         if isinstance(parent, exp.Limit | exp.Fetch):
-            meaning = self._middle(number, self._rows if self._numbers is None else None)
+            meaning = self._median(number, self._rows if self._numbers is None else None)
         elif isinstance(parent, exp.Offset):
-            meaning = self._middle(number, 0)
+            meaning = self._median(number, 0)
         elif isinstance(parent, exp.Tuple):
             meaning = self._inserted(number, node, parent) or self._in_row(node, parent)
         elif isinstance(parent, exp.Any):
@@ -164,46 +164,46 @@ class _Places:
             meaning = self._bound(number, parent.this, is_lower=node.arg_key == "low", condition=parent)
         elif isinstance(parent, _COMPARISONS + _PATTERNS):
             meaning = self._compared(number, node, parent)
-        elif isinstance(parent, exp.Add | exp.Sub) and self._column(_other(node, parent)) is not None:
+        elif isinstance(parent, exp.Add | exp.Sub) and self._column(_other_operand(node, parent)) is not None:
             meaning = STEP
         return meaning
 
     def _in_row(self, node: exp.Expression, row: exp.Tuple) -> Parameter | None:
-        """Return the value of a row that is compared with another, ``(a, b) > ($1, $2)``, or is in a list."""
+        """Return a value in a row comparison, ``(a, b) > ($1, $2)``, or in a list of rows."""
         place, compared = row.expressions.index(node), row.parent
         if isinstance(compared, exp.In):
             other = compared.this
         elif isinstance(compared, _COMPARISONS):
-            other = _other(row, compared)
+            other = _other_operand(row, compared)
         else:
             return None
         is_row = isinstance(other, exp.Tuple) and place < len(other.expressions)
         return self._value_of(other.expressions[place]) if is_row else None
 
     def _array(self, any_of: exp.Any) -> Parameter | None:
-        """Return the array of ``= ANY ($1)``: of a key it has as many values as rows were returned."""
+        """Return the array in ``= ANY ($1)``; for a key, it has as many values as rows were returned."""
         compared = any_of.parent
         if not isinstance(compared, exp.Expression):
             return None
-        column = self._column(_other(any_of, compared))
+        column = self._column(_other_operand(any_of, compared))
         if column is None:
             return None
         return ArrayOf(column.path, self._rows if column.is_key else 1)
 
-    def _middle(self, number: int, otherwise: int | None) -> Parameter | None:
-        """Return the number in the middle of those that were seen."""
+    def _median(self, number: int, otherwise: int | None) -> Parameter | None:
+        """Return the median of the values in ``numbers``, or ``otherwise`` if there are none."""
         seen = [call[number] for call in self._numbers or () if number in call]
         found = median_low(seen) if seen else otherwise
         return None if found is None else Constant(str(found))
 
     def _argument(self, function: str) -> Parameter | None:
-        """Return the argument of a function of PostgreSQL's whose effect depends on it."""
+        """Return the argument of pg_sleep or of an advisory lock function."""
         if function == _SLEEP:
             return Constant(f"{self._seconds:.6f}")
         return _LOCK if function.startswith(_LOCKS) else None
 
     def _compared(self, number: int, node: exp.Expression, parent: exp.Expression) -> Parameter | None:
-        other, is_right = _other(node, parent), node.arg_key == "expression"
+        other, is_right = _other_operand(node, parent), node.arg_key == "expression"
         if isinstance(parent, _LOWER if is_right else _UPPER):
             return self._bound(number, other, is_lower=True, condition=_conjunction(parent))
         if isinstance(parent, _UPPER if is_right else _LOWER):
@@ -213,7 +213,7 @@ class _Places:
     def _bound(
         self, number: int, of: exp.Expression, *, is_lower: bool, condition: exp.Expression
     ) -> Parameter | None:
-        """Return one end of a range: the upper one follows from the lower one and the rows that were seen."""
+        """Return a bound of a range; the upper bound depends on the lower one and the range's width."""
         column = self._column(of)
         if column is None:
             return None
@@ -225,7 +225,7 @@ class _Places:
         return ColumnValue(column.path)
 
     def _upper(self, number: int, lower: int, column: Column) -> Parameter:
-        """Return the upper end of a range: as far from the lower one as was seen, or as there were rows."""
+        """Return the upper bound of a range; its width is the median seen, or the number of rows less one."""
         calls = self._numbers or ()
         seen = [call[number] - call[lower] for call in calls if number in call and lower in call]
         has_rows = self._numbers is None
@@ -237,7 +237,7 @@ class _Places:
         return SameValue(lower, plus=width)
 
     def _is_aggregate(self) -> bool:
-        """Whether the rows that a statement returns do not tell how many it reads."""
+        """Whether a statement's number of returned rows differs from the number that it reads."""
         select = self._tree
         if not isinstance(select, exp.Select):
             return False
@@ -276,7 +276,7 @@ class _Places:
 
 
 def _new_key(column: Column) -> Parameter | None:
-    """Return a value that a unique column does not have; None where none can be made."""
+    """Return a value that a unique column does not have yet; None if none can be made."""
     if column.is_integer:
         return NewKey(column.path)
     return _NEW_KEYS.get(column.type)
@@ -287,8 +287,7 @@ def _within_schema(into: exp.Expression) -> exp.Expression:
     return into.this if isinstance(into, exp.Schema) else into
 
 
-def _other(node: exp.Expression, parent: exp.Expression) -> exp.Expression:
-    """Return the other side of an operator."""
+def _other_operand(node: exp.Expression, parent: exp.Expression) -> exp.Expression:
     other: exp.Expression = parent.this if node.arg_key == "expression" else parent.expression
     return other
 

@@ -1,4 +1,4 @@
-"""Pauses of sessions between two transactions, as few numbers that a replay draws from. Pure."""
+"""Pauses of sessions between two transactions, summarized in a few numbers for a replay. Pure."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from itertools import accumulate, pairwise
 
 from pgdyno.model.experiments.captured import CapturedWorkload
 
-_PARTS = 20  # arbitrary: a line of a file, and the longest twentieth is told from the others
+_PARTS = 20  # arbitrary: they fit on a line of a file, and show the longest 5 % separately
 _DIGITS = 4
 
 
 def with_pauses(workload: CapturedWorkload, clients: float, pauses_s: Sequence[float]) -> CapturedWorkload:
-    """Return a workload with the pauses that were seen, of which there is at least one.
+    """Return a workload with the observed pauses, at least one.
 
-    ``clients`` is the mean number of sessions at work.
+    ``clients`` is the mean number of sessions in a transaction.
     """
     known = replace(workload, pauses_s=typical_pauses(pauses_s))
     return replace(known, sessions=known.sessions_with(clients))
 
 
 def typical_pauses(pauses_s: Sequence[float]) -> tuple[float, ...]:
-    """Return the means of equal parts of all pauses, from the shortest to the longest.
+    """Return the means of equal parts of the sorted pauses, from shortest to longest.
 
-    Means, and not quantiles: their mean is that of all pauses, on which the rate of transactions depends.
+    Unlike quantiles, these means preserve the mean of all pauses, which determines the transaction rate.
     """
     ordered, count = sorted(pauses_s), len(pauses_s)
     parts = min(_PARTS, count)
@@ -35,7 +35,7 @@ def typical_pauses(pauses_s: Sequence[float]) -> tuple[float, ...]:
         return sums[whole] + ((many - whole) * ordered[whole] if whole < count else 0.0)
 
     ends = [sum_of_first(count * part / parts) for part in range(parts + 1)]
-    # Equal pauses can come out of the sums apart by their last digit, and be rounded to different sides.
+    # Rounding errors can make equal pauses differ in their last digit: sort after rounding.
     return tuple(sorted(_rounded((end - start) * parts / count) for start, end in pairwise(ends)))
 
 

@@ -1,4 +1,4 @@
-"""The use that a statement makes of rows: columns that it returns, rows that it makes or deletes."""
+"""How a statement uses rows: the columns that it returns, and whether it inserts or deletes rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pgdyno.workload.capture.syntax import tree
 
 @dataclass(frozen=True)
 class RowUse:
-    """The columns that it returns in their places, None for other expressions.
+    """The returned columns in order, None for other expressions.
 
-    ``is_new``: of rows that it inserts. ``is_deleted``: the rows that it names are gone after it.
+    ``is_new``: they are of inserted rows. ``is_deleted``: the statement deletes the rows.
     """
 
     returned: tuple[Column | None, ...] = ()
@@ -26,7 +26,7 @@ class RowUse:
 
 
 def row_use(sql: str, columns: Sequence[Column]) -> RowUse:
-    """Return the use that a statement makes of rows."""
+    """Return how a statement uses rows."""
     parsed = tree(sql)
     if isinstance(parsed, exp.Insert):
         returning = parsed.args.get("returning")
@@ -38,9 +38,9 @@ def row_use(sql: str, columns: Sequence[Column]) -> RowUse:
 
 
 def with_values_for_returned(workload: CapturedWorkload, columns: Sequence[Column]) -> CapturedWorkload:
-    """Return a workload that draws a value of the same column in place of each returned one.
+    """Return a workload with each returned value replaced by a drawn value of the same column.
 
-    For planning statements that are not executed in their order.
+    This is for planning statements without executing them in order.
     """
     returned = {one.name: row_use(one.sql, columns).returned for one in workload.statements}
 
@@ -68,7 +68,7 @@ def with_values_for_returned(workload: CapturedWorkload, columns: Sequence[Colum
 def _columns(
     shown: Sequence[exp.Expression], query: exp.Expression, columns: Sequence[Column]
 ) -> tuple[Column | None, ...]:
-    """Return columns up to a star that cannot be resolved: after it, no place is known."""
+    """Return columns up to a star that cannot be resolved: positions after it are unknown."""
     found: list[Column | None] = []
     for one in shown:
         if isinstance(one, exp.Star):
@@ -80,7 +80,7 @@ def _columns(
 
 
 def _all_of(query: exp.Expression, columns: Sequence[Column]) -> Iterator[Column]:
-    """Yield the columns of the only table that a query names."""
+    """Yield the columns of a query's only table; none if it names several."""
     tables = list(query.find_all(exp.Table))
     if len(tables) == 1:
         yield from columns_of(tables[0], columns)

@@ -1,4 +1,4 @@
-"""Which statements can be replayed, and why others are left out."""
+"""Decides which statements can be replayed, and why others are left out."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _REASONS = (
     (re.compile(r"\s*COPY\b", re.IGNORECASE), "COPY: its rows are not in the server's statistics"),
     (
         re.compile(r"\s*(LISTEN|UNLISTEN|NOTIFY)\b", re.IGNORECASE),
-        "LISTEN and NOTIFY reach other sessions",
+        "LISTEN and NOTIFY affect other sessions",
     ),
-    (_QUERY, "its syntax is not understood"),
+    (_QUERY, "syntax not supported"),
 )
 _OURS = re.compile(
     r"\bpg_stat_(statements|activity|get_activity|database)|^SELECT pg_catalog\.set_config\(", re.IGNORECASE
@@ -47,11 +47,11 @@ _OUTSIDE = frozenset({
     "pg_rotate_logfile", "pg_switch_wal", "pg_promote", "pg_notify", "http", "http_get", "http_post",
     "pg_sleep_until", "pg_logical_emit_message", "pg_file_write",
 })  # fmt: skip
-"""Functions that reach beyond the database, or do something to the server."""
+"""Functions that act outside the database, or on the server itself."""
 
 
 class TransactionPart(Enum):
-    """The place of a statement in a transaction."""
+    """A statement's role in a transaction."""
 
     QUERY = "reads or writes rows"
     BEGIN = "begins a transaction"
@@ -64,7 +64,7 @@ class TransactionPart(Enum):
 QUERIES_OR_WITHIN = frozenset(
     {TransactionPart.QUERY, TransactionPart.SAVEPOINT, TransactionPart.BACK, TransactionPart.WITHIN}
 )
-"""What stands between the beginning and the end of a transaction."""
+"""Statements between the beginning and the end of a transaction."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Replayable:
 
 
 def look_at(sql: str) -> Replayable | str:
-    """Return the kind of a statement, or why it is not replayed."""
+    """Return the kind of a statement, or the reason why it is not replayed."""
     sql = without_comments(sql)
     control = _CONTROL.match(sql)
     if control is not None:
@@ -87,26 +87,26 @@ def look_at(sql: str) -> Replayable | str:
         return _why_unreadable(sql)
     functions = _functions(parsed)
     if outside := sorted(functions & _OUTSIDE):
-        return f"it calls {', '.join(outside)}, which reaches beyond the database"
+        return f"calls {', '.join(outside)}, with effects outside the database"
     if constants(parsed):
-        return "its text has constants, which a workload does not keep"
+        return "its text contains constants, which a workload does not keep"
     return Replayable(TransactionPart.QUERY, is_read_only=not functions and _is_read_only(parsed))
 
 
 def reads_alone(sql: str) -> bool:
-    """Whether a statement only reads: one that calls functions may do anything."""
+    """Whether a statement only reads; one that calls functions is assumed to write."""
     look = look_at(sql)
     return isinstance(look, Replayable) and look.kind is TransactionPart.QUERY and look.is_read_only
 
 
 def writing_command(sql: str) -> str | None:
-    """Return the command by which a statement writes rows, in capitals; None if it is none that does."""
+    """Return the command of a statement that writes rows, in capitals; None for other statements."""
     parsed = tree(sql)
     return parsed.key.upper() if isinstance(parsed, _WRITING) else None
 
 
 def has_limit(sql: str) -> bool:
-    """Whether a statement, or one within it, returns some of its rows alone."""
+    """Whether a statement or a subquery has LIMIT, FETCH or OFFSET; True if it cannot be parsed."""
     parsed = tree(sql)
     return parsed is None or parsed.find(exp.Limit, exp.Fetch, exp.Offset) is not None
 
@@ -115,18 +115,18 @@ def _why_unreadable(sql: str) -> str:
     for pattern, why in _REASONS:
         if pattern.match(sql):
             return why
-    return "a utility statement: it changes more than rows"
+    return "a utility statement, which changes more than rows"
 
 
 def executable(sql: str) -> str:
-    """Return a statement as it can be sent: from PostgreSQL 17 on, statistics have no names of savepoints."""
+    """Return a statement in executable form: since PostgreSQL 17, statistics have no savepoint names."""
     return _NAMELESS.sub(rf"\1{_SAVEPOINT}", without_comments(sql).rstrip(";").rstrip())
 
 
 def as_counted(sql: str) -> str:
-    """Return a statement in a form that is the same for all that the server counts as one.
+    """Return a statement in a form that is equal for all statements that the server counts as one.
 
-    PostgreSQL 18 shows one value of a list, and numbers parameters in their order.
+    PostgreSQL 18 shows one value of a list, and numbers parameters in order.
     """
     shorter = _LIST.sub(r"\1\2", parameterised(executable(sql)).sql)
     numbers: dict[str, str] = {}
@@ -135,41 +135,41 @@ def as_counted(sql: str) -> str:
 
 
 def same_texts(texts: Mapping[int, str]) -> dict[int, int]:
-    """Return for each statement the first one with its text: one text may have several ids."""
+    """Return for each statement id the first id with the same text: a text may have several ids."""
     first: dict[str, int] = {}
     return {one: first.setdefault(executable(text), one) for one, text in texts.items()}
 
 
 def shown(sql: str) -> str:
-    """Return a statement that is not replayed, as far as it has no constants."""
+    """Return a statement that is not replayed for display: only its first words if it has constants."""
     words = without_comments(sql).split()
     is_whole = is_query(sql) and not _has_constants(sql)
     return " ".join(words) if is_whole else " ".join([*itertools.takewhile(str.isalpha, words[:2]), "…"])
 
 
 def _has_constants(sql: str) -> bool:
-    """Whether a statement has constants, or cannot be understood."""
+    """Whether a statement has constants or cannot be parsed."""
     parsed = tree(sql)
     return parsed is None or bool(constants(parsed))
 
 
 def is_query(sql: str) -> bool:
-    """Whether a statement reads or writes rows, as far as its first word tells."""
+    """Whether a statement reads or writes rows according to its first word."""
     return _QUERY.match(sql) is not None
 
 
 def is_about_statistics(sql: str) -> bool:
-    """Whether a statement asks for the statistics that a workload is captured from, as pgdyno does."""
+    """Whether a statement reads the statistics used for capturing workloads, as pgdyno's own do."""
     return _OURS.search(sql) is not None
 
 
 def note_on(name: str, sql: str) -> str | None:
-    """Return a remark on a statement that is replayed; None: there is none."""
-    return f"{name}: how many values its list has is not known; one is taken" if is_squashed(sql) else None
+    """Return a note on a replayed statement with a list of unknown length; None for others."""
+    return f"{name}: the length of its list is unknown; 1 value is used" if is_squashed(sql) else None
 
 
 def base_name(sql: str) -> str:
-    """Return a name for a statement: its verb, and its first table."""
+    """Return a name for a statement: its verb and its first table."""
     parsed = tree(sql)
     table = None if parsed is None else parsed.find(exp.Table)
     words = without_comments(sql).split(None, 2)
@@ -178,11 +178,11 @@ def base_name(sql: str) -> str:
 
 
 def _functions(parsed: exp.Expression) -> set[str]:
-    """Return the functions that are not SQL's own, and may do anything."""
+    """Return the functions unknown to sqlglot, which may have side effects."""
     return {node.name.lower() for node in parsed.find_all(exp.Anonymous)}
 
 
 def _is_read_only(parsed: exp.Expression) -> bool:
-    """Whether a statement leaves rows as they are; a lock on rows writes to them."""
+    """Whether a statement does not write to rows; row locks do."""
     writing = parsed.find(*_WRITING, exp.Into)
     return writing is None and parsed.find(exp.Lock) is None

@@ -1,4 +1,4 @@
-"""Statements as syntax trees, read by sqlglot. Statements that it cannot read have no tree."""
+"""Statements as syntax trees, parsed by sqlglot."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _PLACES = (exp.Ordered, exp.Group, exp.DataTypeParam)
 _TEXTS = (
     exp.RawString, exp.ByteString, exp.BitString, exp.HexString, exp.UnicodeString, exp.National, exp.Heredoc,
 )  # fmt: skip
-_SQUASHED = re.compile(r"/\*, \.\.\. \*/")  # the rest of a list of constants, from PostgreSQL 18 on
+_SQUASHED = re.compile(r"/\*, \.\.\. \*/")  # the rest of a list of constants, since PostgreSQL 18
 
-logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that it takes as they are
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that it does not parse further
 
 
 def tree(sql: str) -> exp.Expression | None:
-    """Return a statement's syntax tree, whose parameters are placeholders; None if it cannot be read."""
+    """Return a statement's syntax tree, with placeholders for parameters; None if it cannot be parsed."""
     try:
         marked = _OUTSIDE_QUOTES.sub(_marked, without_comments(sql))
         parsed = normalize_identifiers(sqlglot.parse_one(marked, dialect="postgres"), dialect="postgres")
@@ -35,18 +35,18 @@ def tree(sql: str) -> exp.Expression | None:
 
 
 def parameter_count(sql: str) -> int:
-    """Return the highest number of a parameter in a statement; 0 if it has none."""
+    """Return the highest parameter number in a statement; 0 without parameters."""
     found = (PARAMETER.fullmatch(part) for part in _OUTSIDE_QUOTES.findall(without_comments(sql)))
     return max((int(one[1]) for one in found if one is not None), default=0)
 
 
 def without_comments(sql: str) -> str:
-    """Return a statement without comments and the space around it: they may have values."""
+    """Return a statement without comments, which may contain values, and surrounding space."""
     return _COMMENT.sub(lambda found: found[0] if found[0][0] in "'\"" else " ", sql).strip()
 
 
 def constants(parsed: exp.Expression) -> list[str]:
-    """Return texts and numbers of a statement, but for places of columns, sizes of types, and digits."""
+    """Return a statement's strings and numbers, except column numbers, type modifiers, and single digits."""
     numbers = (
         node
         for node in parsed.find_all(exp.Literal)
@@ -61,19 +61,19 @@ def _marked(found: re.Match[str]) -> str:
 
 
 def number_of(node: exp.Expression) -> int | None:
-    """Return which parameter a node is; None if it is none."""
+    """Return the number of a parameter's node; None for other nodes."""
     if not isinstance(node, exp.Placeholder) or not node.name.startswith(_MARK):
         return None
     return int(node.name.removeprefix(_MARK))
 
 
 def is_squashed(sql: str) -> bool:
-    """Whether the server shows one constant of a list, and not how many there were."""
+    """Whether the server shows only one constant of a list, and hides its length."""
     return _SQUASHED.search(sql) is not None
 
 
 def without_wrapping(node: exp.Expression) -> exp.Expression:
-    """Return the outermost node that stands for the same value: parentheses and casts around it."""
+    """Return the outermost node with the same value, including parentheses and casts around it."""
     while isinstance(node.parent, exp.Paren | exp.Cast) and node.arg_key == "this":
         node = node.parent
     return node

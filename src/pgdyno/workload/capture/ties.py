@@ -1,8 +1,8 @@
-"""Parameters of a transaction that are the same value: keys that it names twice, and keys that it is given.
+"""Ties between parameters of a transaction: keys that it uses twice, and keys that it gets or makes.
 
-A transaction that reads a row and writes to it names its key twice. One that inserts a row and others that
-refer to it has the key from RETURNING, or has made it itself. One that deletes a row and inserts one puts it
-in its place. A column that refers to a key counts as that key.
+A transaction that reads and then updates a row uses its key twice. One that inserts a row and others that
+reference it gets the key from RETURNING, or made it itself. One that deletes a row and then inserts one
+reuses its key. A column that references a key counts as that key.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.workload.capture.parameters import STEP
 from pgdyno.workload.capture.row_use import RowUse
 
-_ONCE = 0.05  # arbitrary: give or take
-_MOST_STEPS = 10  # from a column that refers to another to the key at the end; some go round in circles
+_ONCE = 0.05  # arbitrary tolerance around one call per transaction
+_MOST_STEPS = 10  # from a referencing column to the key at the end of the chain; some chains are circular
 Place = tuple[int, int]
-"""A parameter: the number of its statement, and its own."""
+"""A parameter: statement number and parameter number."""
 
 
 @dataclass(frozen=True)
 class _Source:
-    """Where the values of a key come from. ``is_new``: from a row that the transaction inserts.
+    """Source of a key's values. ``is_new``: a row inserted by the transaction.
 
-    ``is_deleted``: from one that it deletes.
+    ``is_deleted``: a row deleted by it.
     """
 
     values: tuple[Parameter, ...]
@@ -46,11 +46,11 @@ def tied(
     columns: Sequence[Column],
     seen: Collection[tuple[str, int]] = (),
 ) -> Iterator[CapturedCall]:
-    """Yield calls whose keys are tied to those of earlier ones. ``uses`` are by statements' names.
+    """Yield calls with their keys tied to those of earlier calls. ``uses`` are by statement name.
 
-    What is called several times looks for several keys, and is tied to rows alone that were just inserted.
-    The values of ``seen``, parameters by statement and number, differed from those of all earlier ones: only
-    a returned value can have been the same.
+    A statement called several times uses several keys, and is tied only to newly inserted rows.
+    Parameters in ``seen``, by statement and number, had different values than all earlier parameters: they
+    can only be tied to a returned value.
     """
     by_path = {column.path: column for column in columns}
     sources: dict[str, _Source] = {}
@@ -68,14 +68,14 @@ def tied(
 
 
 def is_once(call: CapturedCall) -> bool:
-    """Whether a call comes as often as its transactions, give or take."""
+    """Whether a statement is called once per transaction, within a tolerance of 5 %."""
     return abs(call.times - 1) <= _ONCE
 
 
 def _tie(
     one: Parameter, keys: Sequence[str | None], at: int, sources: Mapping[str, _Source], *, is_once: bool
 ) -> Parameter:
-    """Return where a value comes from: the first one of a key in this call from the first in another."""
+    """Return the tied parameter: the n-th value of a key in this call is the n-th value of its source."""
     place, source = keys[:at].count(keys[at]), sources.get(keys[at] or "")
     if source is None or place >= len(source.values) or not (is_once or source.is_new):
         return one
@@ -90,7 +90,7 @@ def _note(
     use: RowUse,
     by_path: Mapping[str, Column],
 ) -> None:
-    """Note the keys that a call has named, made, or returned. New ones replace those from before."""
+    """Record the keys that a call used, made, or returned. New ones replace earlier ones."""
     for named in {key for key in keys if key is not None}:
         numbers = [number for number, key in enumerate(keys, 1) if key == named]
         is_new = any(isinstance(call.parameters[number - 1], NewKey) for number in numbers)
@@ -106,13 +106,13 @@ def _note(
 
 
 def _key_of(one: Parameter, by_path: Mapping[str, Column]) -> str | None:
-    """Return the path of the key that a parameter is a value of; None if it is of none."""
+    """Return the path of a parameter's key; None if it has none."""
     column = by_path.get(one.column) if isinstance(one, ColumnValue | NewKey) else None
     return None if column is None else _root(column, by_path)
 
 
 def _root(column: Column, by_path: Mapping[str, Column]) -> str | None:
-    """Return the path of the key that a column refers to in the end, or is."""
+    """Return the path of the key at the end of a column's references; None if that column is not a key."""
     for _ in range(_MOST_STEPS):
         further = None if column.references is None else by_path.get(column.references)
         if further is None:
@@ -126,10 +126,11 @@ def tied_as_seen(
     keys: frozenset[str],
     earlier: Mapping[Place, Sequence[Place]],
 ) -> list[CapturedCall]:
-    """Return calls, each after its statement's number, of which one draws a value and others have the same.
+    """Return calls in which parameters that had the same value are tied, and only the first one is drawn.
 
-    ``earlier`` are those before a parameter that had its values. Of several, the one is drawn of which most
-    is known: a new key, one of ``keys``, and so on.
+    Each of ``calls`` comes with its statement number. ``earlier`` maps a parameter to earlier ones that had
+    the same values. The value is drawn by the most specific of the tied parameters: a new key first, then one
+    of ``keys``, and so on.
     """
     drawn = {
         (statement, number): parameter
@@ -162,7 +163,7 @@ def tied_as_seen(
 
 
 def _leaders(drawn: Collection[Place], earlier: Mapping[Place, Sequence[Place]]) -> dict[Place, Place]:
-    """Return by parameter the first that had the same value."""
+    """Return for each parameter the first one that had the same value."""
     leaders: dict[Place, Place] = {}
     for place in drawn:
         same = next((other for other in earlier.get(place, ()) if other in leaders), None)
@@ -171,9 +172,9 @@ def _leaders(drawn: Collection[Place], earlier: Mapping[Place, Sequence[Place]])
 
 
 def _rank(one: Parameter, keys: frozenset[str]) -> int:
-    """Return how much is known of a parameter; the least number is the most."""
+    """Return a rank by specificity; 0 is the most specific."""
     if isinstance(one, NewKey):
         return 0
     if isinstance(one, ColumnValue):
-        return 1 if one.column in keys else 3  # a table may be empty, and then its columns have no value
+        return 1 if one.column in keys else 3  # columns of an empty table have no values
     return 2 if one == STEP else 4

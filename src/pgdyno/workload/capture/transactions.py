@@ -1,8 +1,8 @@
-"""How statements form transactions: by the order in which sessions were seen to run them.
+"""Infers transactions from the order in which sessions were seen to run statements.
 
-The server counts statements, not transactions. Sessions are looked at several times in a row: two statements
-seen in one transaction belong together, and their order is that of most such pairs. How often each is called
-within a transaction follows from the counts.
+The server counts statements, not transactions. Sessions are sampled repeatedly: two statements seen in one
+transaction belong together, in the order of most such pairs. The counts give the number of calls of each
+statement per transaction.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from pgdyno.postgres.statement_counts import Sighting
 from pgdyno.workload.capture.statements import QUERIES_OR_WITHIN, TransactionPart
 
-_SAME = 0.05  # counts that differ by less are taken for equal: snapshots cut transactions apart
-_ALIKE = 0.02  # counts of statements of one transaction: it is under way at the most once for each session
-_MANY = 50  # sightings of a block, among which two of its statements should have been seen in a row
-_FEW = 5  # sightings; a statement seen more often and never beside another is a transaction of its own
+_SAME = 0.05  # counts that differ by less are treated as equal: snapshots split transactions
+_ALIKE = 0.02  # difference between counts in one transaction: each session has at most one in progress
+_MANY = 50  # sightings of a block: enough to see two of its statements in a row
+_FEW = 5  # sightings: a statement seen more often, but never with another one, is a separate transaction
 
 
 @dataclass(frozen=True)
 class SeenTransaction:
-    """Statements of one kind of transactions, in order, each with how often it is called.
+    """A kind of transaction: its statements in order, each with its number of calls per transaction.
 
-    ``count`` is how many such transactions there were.
+    ``count`` is the number of such transactions.
     """
 
     count: float
@@ -35,10 +35,10 @@ class SeenTransaction:
 
 @dataclass(frozen=True)
 class Grouping:
-    """The kinds of transactions, and how certain they are.
+    """The kinds of transaction, and the gaps in this knowledge.
 
-    ``untold`` is how many blocks were begun that are not among them. ``guessed`` are statements too short to
-    be seen, which were called as often as their block.
+    ``untold`` is the number of blocks with unknown statements. ``guessed`` are statements too short to be
+    seen; they are assigned to the block that ran equally often.
     """
 
     groups: tuple[SeenTransaction, ...]
@@ -52,11 +52,11 @@ def group(
     sightings: Sequence[Sighting],
     transactions: int = 0,
 ) -> Grouping:
-    """Return the kinds of transactions.
+    """Return the kinds of transaction.
 
-    ``calls`` are how often each statement was called, ``kinds`` its place in a transaction, ``transactions``
-    how many the database has counted in all: of a BEGIN that is prepared, pg_stat_statements counts the first
-    execution alone.
+    ``calls`` has the number of calls of each statement, ``kinds`` its role in a transaction. ``transactions``
+    is the database's total count, since pg_stat_statements counts only the first execution of a prepared
+    BEGIN.
     """
     pairs, seen = _pairs(sightings), Counter(one.statement for one in sightings)
     queries = [one for one in calls if kinds[one] in QUERIES_OR_WITHIN]
@@ -71,7 +71,7 @@ def group(
     in_all = transactions - sum(calls[one] for part in alone for one in part)
     if begun < in_all / 2:
         begun = in_all
-    blocks = _merged(_with_hardly_seen(blocks, seen), calls, begun)
+    blocks = _merged(_with_rare_ones_merged(blocks, seen), calls, begun)
     blocks = [_ordered(part, pairs) for part in blocks]
     guessed = [
         part[0] for part in alone if seen[part[0]] < _FEW and _host(part[0], blocks, calls) is not None
@@ -86,7 +86,7 @@ def group(
 
 
 def known(transactions: Iterable[SeenTransaction], kinds: Mapping[int, TransactionPart]) -> Grouping:
-    """Return transactions that are known exactly, as far as their statements are replayed (are in ``kinds``).
+    """Return exactly known transactions, restricted to replayed statements (those in ``kinds``).
 
     BEGIN and COMMIT are among the calls of blocks.
     """
@@ -111,14 +111,15 @@ def known(transactions: Iterable[SeenTransaction], kinds: Mapping[int, Transacti
 
 
 def _has_query(members: Iterable[int], kinds: Mapping[int, TransactionPart]) -> bool:
-    """Whether statements can be a transaction: a savepoint by itself cannot."""
+    """Whether statements can form a transaction: a savepoint alone cannot."""
     return any(kinds[one] is TransactionPart.QUERY for one in members)
 
 
-def _with_hardly_seen(blocks: Sequence[list[int]], seen: Mapping[int, int]) -> list[list[int]]:
-    """Return blocks, those that were hardly seen as parts of the one that was seen most.
+def _with_rare_ones_merged(blocks: Sequence[list[int]], seen: Mapping[int, int]) -> list[list[int]]:
+    """Return blocks, with rarely seen ones merged into the one seen most often.
 
-    They may be kinds of their own; statements are then as frequent, in larger transactions.
+    They may be separate kinds; then the frequency of statements is still right, but transactions are too
+    large.
     """
     if not blocks:
         return []
@@ -130,7 +131,7 @@ def _with_hardly_seen(blocks: Sequence[list[int]], seen: Mapping[int, int]) -> l
 
 
 def _merged(blocks: Sequence[list[int]], calls: Mapping[int, int], begun: int) -> list[list[int]]:
-    """Return blocks, those in one of which there were as many as were begun: they are parts of the same."""
+    """Return blocks, merging those that ran as often as blocks were begun: they are parts of one block."""
     whole = [part for part in blocks if abs(_transactions(part, calls) - begun) <= _SAME * begun]
     if not begun or len(whole) < 2:
         return [list(part) for part in blocks]
@@ -139,7 +140,7 @@ def _merged(blocks: Sequence[list[int]], calls: Mapping[int, int], begun: int) -
 
 
 def _host(one: int, blocks: Sequence[list[int]], calls: Mapping[int, int]) -> list[int] | None:
-    """Return the block that was as frequent as a statement; None if there is none."""
+    """Return the block that ran as often as a statement; None if no block did."""
     nearest = _nearest(one, blocks, calls)
     if nearest is None or abs(_transactions(nearest, calls) - calls[one]) > _ALIKE * calls[one]:
         return None
@@ -153,7 +154,6 @@ def _nearest(one: int, blocks: Sequence[list[int]], calls: Mapping[int, int]) ->
 def _group(
     members: Sequence[int], calls: Mapping[int, int], kinds: Mapping[int, TransactionPart], *, is_block: bool
 ) -> SeenTransaction:
-    """Return a kind of transactions of statements in an order."""
     count = _transactions(members, calls)
     times = {one: _times(calls[one] / count) for one in _with_savepoints_first(members, kinds)}
     return SeenTransaction(count, _with_enough_savepoints(times, kinds), is_block)
@@ -162,7 +162,7 @@ def _group(
 def _with_enough_savepoints(
     times: dict[int, float], kinds: Mapping[int, TransactionPart]
 ) -> tuple[tuple[int, float], ...]:
-    """Return calls with a savepoint for each that needs one: a number of calls that is not whole is drawn."""
+    """Return calls with enough savepoints for those that need one: fractional numbers of calls are drawn."""
     needed = max((its for one, its in times.items() if kinds[one] is not TransactionPart.QUERY), default=0.0)
     for one in times:
         if kinds[one] is TransactionPart.SAVEPOINT:
@@ -171,7 +171,7 @@ def _with_enough_savepoints(
 
 
 def _pairs(sightings: Iterable[Sighting]) -> Counter[tuple[int, int]]:
-    """Return how often one statement was seen right after another, in the same transaction."""
+    """Return how often a statement was seen right after another one in the same transaction."""
     pairs: Counter[tuple[int, int]] = Counter()
     last: dict[int, Sighting] = {}
     for one in sightings:
@@ -183,7 +183,7 @@ def _pairs(sightings: Iterable[Sighting]) -> Counter[tuple[int, int]]:
 
 
 def _connected(queries: Sequence[int], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Return statements by groups of those that were seen together, directly or through others."""
+    """Return groups of statements that were seen together, directly or transitively."""
     parent = {one: one for one in queries}
 
     def root(one: int) -> int:
@@ -201,9 +201,9 @@ def _connected(queries: Sequence[int], pairs: Iterable[tuple[int, int]]) -> list
 
 
 def _transactions(members: Sequence[int], calls: Mapping[int, int]) -> float:
-    """Return how many transactions a group had: the count that most of its statements share.
+    """Return the number of a group's transactions: the count shared by most of its statements.
 
-    Where none share one, each transaction is taken to call the rarest statement once.
+    If no two share a count, each transaction is assumed to call the rarest statement once.
     """
     best, most = float(min(calls[one] for one in members)), 1
     for one in members:
@@ -214,7 +214,7 @@ def _transactions(members: Sequence[int], calls: Mapping[int, int]) -> float:
 
 
 def _ordered(members: Sequence[int], pairs: Mapping[tuple[int, int], int]) -> list[int]:
-    """Return statements in the order in which they were mostly seen."""
+    """Return statements in their most frequent order."""
     weight = {
         one: sum(pairs.get((one, other), 0) - pairs.get((other, one), 0) for other in members)
         for one in members
@@ -235,13 +235,13 @@ def _ordered(members: Sequence[int], pairs: Mapping[tuple[int, int], int]) -> li
 
 
 def _times(times: float) -> float:
-    """Return how often a statement is called in a transaction: a whole number if it is nearly one."""
+    """Return a number of calls per transaction, rounded if it is nearly an integer."""
     whole = round(times)
     return float(whole) if whole and abs(times - whole) <= _SAME * whole else times
 
 
 def _with_savepoints_first(ordered: Sequence[int], kinds: Mapping[int, TransactionPart]) -> list[int]:
-    """Return statements so that none needs a savepoint that comes later; without one, it is left out."""
+    """Return statements with those that need a savepoint moved behind the first one; removed without any."""
     savepoints = [place for place, one in enumerate(ordered) if kinds[one] is TransactionPart.SAVEPOINT]
     if not savepoints:
         return [one for one in ordered if kinds[one] is not TransactionPart.BACK]
@@ -254,7 +254,7 @@ def _with_savepoints_first(ordered: Sequence[int], kinds: Mapping[int, Transacti
 def _with_as_many_blocks(
     groups: Sequence[SeenTransaction], begun: int
 ) -> tuple[tuple[SeenTransaction, ...], int]:
-    """Return groups, a single one of blocks with as many as were begun, and how many are in none."""
+    """Return groups and the number of blocks in none; a single kind of block gets all blocks begun."""
     blocks = [one for one in groups if one.is_block]
     if len(blocks) == 1 and begun >= (1 - _SAME) * blocks[0].count:
         [only] = blocks

@@ -1,4 +1,4 @@
-"""Typical values of a workload's parameters, by the planner's statistics of the columns that name them."""
+"""Typical values of a workload's parameters, from the planner's statistics of their columns."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Value: TypeAlias = str | Unknown | None
 """The text of a value; None is NULL."""
 _UUID = "80000000-0000-4000-8000-000000000000"
 _LETTER = "m"
-_MOST_LETTERS = 1000  # arbitrary: longer ones tell the planner nothing more
-_LARGEST = 2**63 - 1  # at which the driver, too, stops adding
+_MOST_LETTERS = 1000  # arbitrary: longer texts do not change the plan
+_LARGEST = 2**63 - 1  # sums are limited to it, as in the driver
 
 
 def typical_values(
     workload: CapturedWorkload, statistics: Mapping[str, ColumnStatistics | Unknown]
 ) -> dict[str, tuple[Value, ...]]:
-    """Return values of each statement's parameters, as in the kind of transactions that calls it most.
+    """Return values of each statement's parameters, as in the kind of transaction that calls it most often.
 
-    ``statistics`` are those of all columns that it names, by path. Statements that no transaction calls are
-    missing.
+    ``statistics`` has an entry for each column that the workload names, by path. Statements that no
+    transaction calls are left out.
     """
     found: dict[str, tuple[Value, ...]] = {}
     most: dict[str, float] = {}
@@ -55,7 +55,7 @@ def typical_values(
 
 @dataclass
 class _Transaction:
-    """The values of a transaction's calls, call after call; of a statement, those of its latest call."""
+    """The values of a transaction's calls in order; for each statement, those of its latest call."""
 
     statistics: Mapping[str, ColumnStatistics | Unknown]
     _values: dict[str, tuple[Value, ...]] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class _Transaction:
         return self._values
 
     def _of_call(self, call: CapturedCall) -> Iterator[Value]:
-        """Yield values; several of one column are spread over its histogram, as those of an array are."""
+        """Yield values; several of one column, or of an array, are spread over the column's histogram."""
         places, taken, own = Counter[str](), Counter[str](), list[Value]()
         for one in call.parameters:
             column, count = _places(one)
@@ -91,7 +91,7 @@ class _Transaction:
                 value = others[number - 1] if number <= len(others) else Unknown("no earlier call has it")
                 value = _sum(value, plus)
             case ReturnedValue(number, statement):
-                value = Unknown(f"which column {statement} returns in place {number} is not known")
+                value = Unknown(f"column {number} of the result of {statement} is unknown")
             case _:
                 value = _of_file(one)
         return value
@@ -104,7 +104,7 @@ class _Transaction:
             return _at(its, *place)
         if its.null_fraction == 1:
             return None
-        return Unknown(f"the planner's statistics have no value of {column}")
+        return Unknown(f"no value of {column} in the planner's statistics")
 
     def _array(self, column: str, places: tuple[int, int, int]) -> Value:
         first, length, whole = places
@@ -125,7 +125,7 @@ class _Transaction:
 
 
 def _places(one: Parameter) -> tuple[str, int]:
-    """Return the column that a parameter's values are drawn from, if any, and how many there are."""
+    """Return the column of a parameter's values, and their number; an empty name without a column."""
     match one:
         case ColumnValue(column):
             return column, 1
@@ -136,7 +136,7 @@ def _places(one: Parameter) -> tuple[str, int]:
 
 
 def _at(its: ColumnStatistics, number: int, whole: int) -> str:
-    """Return one of ``whole`` values: at equal distances in the histogram, the middle if there is one.
+    """Return one of ``whole`` values at equal distances in the histogram; a single one is the median.
 
     Without a histogram it is one of the most common values.
     """
@@ -146,7 +146,7 @@ def _at(its: ColumnStatistics, number: int, whole: int) -> str:
 
 
 def _of_file(one: Parameter) -> Value:
-    """Return a value that the workload's file has."""
+    """Return a typical value that depends only on the workload's file."""
     match one:
         case Between(low, high):
             return str((low + high) // 2)
@@ -156,7 +156,7 @@ def _of_file(one: Parameter) -> Value:
             return _LETTER * min((least + most) // 2, _MOST_LETTERS)
         case OneOf():
             return _most_frequent(one)
-        case _:  # of UUIDs, all are as likely
+        case _:  # all UUIDs are equally likely
             return _UUID
 
 
@@ -174,7 +174,7 @@ def _number(text: str) -> int | None:
 
 
 def _sum(value: Value, plus: int) -> Value:
-    """Return an integer's text with a number added; other texts stay, as with the driver."""
+    """Return an integer's text with a number added; other texts unchanged, as in the driver."""
     number = _number(value) if isinstance(value, str) else None
     if number is None or not plus:
         return value

@@ -1,4 +1,4 @@
-"""Mistakes of a workload that was edited by hand, as far as they can be told without a server."""
+"""Errors in a manually edited workload that are detectable without a server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pgdyno.workload.capture.syntax import parameter_count
 
 
 def mistakes_of(workload: CapturedWorkload) -> Iterator[str]:
-    """Yield mistakes with their places; transactions and parameters count from 1."""
+    """Yield errors with their positions; transactions and parameters are counted from 1."""
     counts = {one.name: parameter_count(one.sql) if one.is_prepared else 0 for one in workload.statements}
     for number, transaction in enumerate(workload.transactions, 1):
         earlier: dict[str, int] = {}  # parameters of calls
@@ -32,30 +32,30 @@ def mistakes_of(workload: CapturedWorkload) -> Iterator[str]:
 
 def _of_invariant(one: Invariant) -> str:
     if not is_query(one.sql):
-        return "it is no query"
+        return "not a query"
     if command := writing_command(one.sql):
-        return f"it is {command}, and an invariant only reads"
-    return "it takes parameters, and an invariant has none" if parameter_count(one.sql) else ""
+        return f"{command} is not allowed, an invariant must only read"
+    return "parameters are not allowed in an invariant" if parameter_count(one.sql) else ""
 
 
 def _of_call(call: CapturedCall, counts: Mapping[str, int], earlier: Mapping[str, int]) -> Iterator[str]:
     expected, given = counts.get(call.statement), len(call.parameters)
     if expected is None:
-        yield "there is no such statement"
+        yield "unknown statement"
     elif expected != given:
-        yield f"it takes {expected} parameters, and {given} are given"
+        yield f"requires {expected} parameters, not {given}"
     for number, one in enumerate(call.parameters, 1):
         mistake = _of_parameter(one, number, earlier)
         if mistake:
-            yield f"${number} is {mistake}"
+            yield f"${number} {mistake}"
 
 
 def _of_parameter(one: Parameter, number: int, earlier: Mapping[str, int]) -> str:
     match one:
         case SameValue(parameter, None) if parameter >= number:
-            return f"the same as ${parameter}, which does not come before it"
+            return f"repeats ${parameter}, which is not before it"
         case SameValue(parameter, str(statement)) if not parameter <= earlier.get(statement, 0):
-            return f"the same as ${parameter} of {statement}, which no earlier call has"
+            return f"repeats ${parameter} of {statement}, which no earlier call has"
         case ReturnedValue(_, statement) if statement not in earlier:
-            return f"returned by {statement}, which is not called before"
+            return f"is returned by {statement}, which is not called before"
     return ""

@@ -1,7 +1,7 @@
-"""From counts and sightings of a server's load to a workload.
+"""Derives a workload from statement counts and session sightings, or from a log.
 
-From version 18 on PostgreSQL shows the first value of a list alone, and counts all lengths as one. A list
-of keys finds a row for each of its values, so that the rows of a call are its length.
+Since version 18 PostgreSQL shows only the first value of a list, and counts lists of all lengths together. A
+list of keys finds one row per value, so its length is the number of rows per call.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from pgdyno.model.experiments.captured import (
 from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import NewCounts, Seen, Sighting
 from pgdyno.workload.capture.calls import KeptValues, Statements, control
+from pgdyno.workload.capture.name_resolution import column_of
 from pgdyno.workload.capture.parameters import Parameters, parameters_of
 from pgdyno.workload.capture.protocol import UNKNOWN_PROTOCOL, protocol_of
 from pgdyno.workload.capture.row_use import RowUse, row_use
-from pgdyno.workload.capture.name_resolution import column_of
 from pgdyno.workload.capture.statements import (
     QUERIES_OR_WITHIN,
     Replayable,
@@ -46,19 +46,19 @@ from pgdyno.workload.capture.syntax import number_of, parameter_count, tree, wit
 from pgdyno.workload.capture.ties import Place
 from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group, known
 
-# Not time: durations in a log have the waits of commits, which pg_stat_statements does not count.
+# Not time: durations in a log include the waits of commits, which pg_stat_statements does not count.
 _COUNTED_BY_LOGS: tuple[Quantity, ...] = ("calls",)
-_MOSTLY = 0.95  # of the calls: a statement that returns a row so often is taken to return one always
-_WITHOUT_CONSTANTS = "its constants are not known, and no parameters can take their place"
-_NOT_SEEN = "it belongs into a transaction, and was not seen in one"
+_MOSTLY = 0.95  # of the calls: a statement that returns a row so often is assumed to always return one
+_WITHOUT_CONSTANTS = "its constants are unknown and cannot be replaced by parameters"
+_NOT_SEEN = "it must run in a transaction, but was not seen in one"
 _SQUASHED = re.compile(r"\$(\d+)\s*/\*, \.\.\. \*/")
-_LONGEST = 1000  # arbitrary: parameters of a list
+_LONGEST = 1000  # arbitrary maximum length of a list
 _FEWER_ROWS = (exp.Limit, exp.Fetch, exp.Offset, exp.Group, exp.AggFunc, exp.Distinct)
 
 
 @dataclass(frozen=True)
 class Lengthened:
-    """A statement with a whole list, the types of its parameters, and how many values the list has."""
+    """A statement with the complete list, the types of its parameters, and the length of the list."""
 
     sql: str
     types: tuple[str, ...]
@@ -66,13 +66,12 @@ class Lengthened:
 
 
 @dataclass(frozen=True)
-class Told:
-    """The knowledge that a log adds: transactions, and values of parameters.
+class LogKnowledge:
+    """Additional information from a log: transactions, and values of parameters.
 
-    ``numbers`` are whole numbers among the parameters of some calls, by statement and parameter. ``kept`` are
-    all values, if they are to be kept, ``full`` parameters that had more than that. ``earlier`` are
-    parameters with the same values in a transaction, by the one that comes later. ``protocol`` is how most
-    calls were sent.
+    ``numbers`` are integers among the parameters of some calls, by statement and parameter. ``kept`` are all
+    values if they are kept; ``full`` are parameters that had more values than that. ``earlier`` maps a
+    parameter to earlier ones of its transaction with the same value. ``protocol`` is that of most calls.
     """
 
     transactions: Sequence[SeenTransaction]
@@ -86,11 +85,11 @@ class Told:
 
 @dataclass(frozen=True)
 class Observation:
-    """A server's counts and sightings of its load.
+    """Counts and sightings of a server's load.
 
-    ``types`` are those of statements' parameters, or the server's words where it could not tell them;
-    ``clients`` the mean number of sessions at work. ``transactions`` are those of the database, without
-    pgdyno's own. ``told`` is there if a log was read, and then there are no sightings.
+    ``types`` has the types of statements' parameters, or the server's error message; ``clients`` is the mean
+    number of sessions in a transaction. ``transactions`` is the database's count without pgdyno's own.
+    ``log`` is set if a log was read; then there are no sightings.
     """
 
     name: str
@@ -106,12 +105,12 @@ class Observation:
     types: Mapping[int, tuple[str, ...] | str]
     columns: Sequence[Column]
     sightings: Sequence[Sighting]
-    told: Told | None = None
+    log: LogKnowledge | None = None
 
 
 @dataclass
 class _Sorted:
-    """Statements that are replayed, those that are not, and notes on both."""
+    """Replayed and omitted statements, and notes on them."""
 
     replayed: dict[int, Replayable] = field(default_factory=dict)
     parameters: dict[int, Parameters] = field(default_factory=dict)
@@ -120,9 +119,9 @@ class _Sorted:
 
 
 def assemble(observed: Observation) -> CapturedWorkload:
-    """Return the workload."""
+    """Return the workload derived from an observation."""
     observed, list_notes = _with_lists(observed)
-    told, found = observed.told, _sort(observed)
+    log, found = observed.log, _sort(observed)
     seen = observed.counted.seen
     names = dict(_names(found, observed))
     kinds = {one: look.kind for one, look in found.replayed.items()}
@@ -138,15 +137,15 @@ def assemble(observed: Observation) -> CapturedWorkload:
         for one, kind in kinds.items()
         if one in placed
     ]
-    if told is None and any(one.is_block for one in grouping.groups):
+    if log is None and any(one.is_block for one in grouping.groups):
         statements += control(observed.texts, seen, kinds)
     queries = [one for one, kind in kinds.items() if kind is TransactionPart.QUERY]
-    protocol = protocol_of(observed.counted, queries) if told is None else told.protocol
+    protocol = protocol_of(observed.counted, queries) if log is None else log.protocol
     uses = {one: _row_use(one, observed) for one in found.parameters}
     calls = Statements(names, found.parameters, uses, observed.columns)
-    if told is not None:
-        calls = replace(calls, kept=told.kept, full=told.full, earlier=told.earlier)
-    transactions = [calls.transaction(one, has_control=told is not None) for one in grouping.groups]
+    if log is not None:
+        calls = replace(calls, kept=log.kept, full=log.full, earlier=log.earlier)
+    transactions = [calls.transaction(one, has_control=log is not None) for one in grouping.groups]
     return CapturedWorkload(
         name=observed.name,
         server_version=observed.server_version,
@@ -160,32 +159,32 @@ def assemble(observed: Observation) -> CapturedWorkload:
         omitted=tuple(sorted(found.omitted, key=lambda one: -one.seen.time_ms)),
         notes=(
             *_notes(observed, grouping, names),
-            *((UNKNOWN_PROTOCOL,) if protocol is None and told is None else ()),
+            *((UNKNOWN_PROTOCOL,) if protocol is None and log is None else ()),
             *_notes_on_statements(found, names, observed),
             *(f"{names[one]}: {note}" for one, note in list_notes.items() if one in names),
         ),
         is_read_only=all(look.is_read_only for look in found.replayed.values()),
         protocol=protocol or "prepared",
-        counted=QUANTITIES if told is None else _COUNTED_BY_LOGS,
+        counted=QUANTITIES if log is None else _COUNTED_BY_LOGS,
     )
 
 
 def _with_lists(observed: Observation) -> tuple[Observation, dict[int, str]]:
-    """Return an observation whose lists have a length, as far as it can be known; and a note on each."""
+    """Return an observation with complete lists where their length can be inferred, and a note on each."""
     texts, types, notes = dict(observed.texts), dict(observed.types), dict[int, str]()
     for one, found in observed.types.items():
         if one in observed.counted.seen and not isinstance(found, str):
             whole = lengthened(texts[one], found, observed.counted.seen[one], observed.columns)
             if whole is not None:
                 texts[one], types[one] = whole.sql, whole.types
-                notes[one] = f"its list is taken to have {whole.length} values, as many as it finds rows"
+                notes[one] = f"its list is assumed to have {whole.length} values, the number of rows found"
     return replace(observed, texts=texts, types=types), notes
 
 
 def _grouping(found: _Sorted, kinds: Mapping[int, TransactionPart], observed: Observation) -> Grouping:
-    """Return the transactions, as they are known or as they follow from counts and sightings."""
-    if observed.told is not None:
-        return known(observed.told.transactions, kinds)
+    """Return the transactions, known from a log or inferred from counts and sightings."""
+    if observed.log is not None:
+        return known(observed.log.transactions, kinds)
     others = sum(one.seen.calls for one in found.omitted)
     calls = {one: observed.counted.seen[one].calls for one in kinds}
     return group(calls, kinds, observed.sightings, observed.transactions - others)
@@ -196,7 +195,7 @@ def _sort(observed: Observation) -> _Sorted:
     for one, seen in observed.counted.seen.items():
         sql = observed.texts.get(one)
         if sql is None:
-            found.omitted.append(Omitted(f"(query id {one})", "the server has lost its text", seen))
+            found.omitted.append(Omitted(f"(query id {one})", "the server no longer has its text", seen))
         elif not is_about_statistics(sql):
             why = _take(found, one, sql, observed)
             if why is not None:
@@ -206,7 +205,7 @@ def _sort(observed: Observation) -> _Sorted:
 
 
 def _measure_ranges(found: _Sorted) -> None:
-    """Give ranges of aggregates the width that other statements' ranges of the same column have."""
+    """Set the widths of ranges in aggregates to the median of other statements' ranges of the same column."""
     widths: defaultdict[str, list[int]] = defaultdict(list)
     for one in found.parameters.values():
         for column, width in one.widths.items():
@@ -221,22 +220,22 @@ def _measure_ranges(found: _Sorted) -> None:
 
 
 def _take(found: _Sorted, one: int, sql: str, observed: Observation) -> str | None:
-    """Take a statement among those that are replayed; return why not."""
+    """Add a statement to those replayed; return None, or the reason why it is not replayed."""
     look = look_at(sql)
     if isinstance(look, str):
         return look
     if look.kind is TransactionPart.QUERY:
         types = observed.types.get(one, ())
         if isinstance(types, str):
-            form = "as its statistics show it" if observed.told is None else "without its constants"
-            return f"the server does not prepare it {form}: {types}"
-        told = observed.told
-        numbers = None if told is None else told.numbers.get(one, ())
+            form = "its text in the statistics" if observed.log is None else "it without its constants"
+            return f"the server cannot prepare {form}: {types}"
+        log = observed.log
+        numbers = None if log is None else log.numbers.get(one, ())
         parameters = parameters_of(sql, types, observed.columns, observed.counted.seen[one], numbers)
-        parameters = _without_kept(parameters, {} if told is None else told.kept.get(one, {}))
+        parameters = _without_kept(parameters, {} if log is None else log.kept.get(one, {}))
         if parameters.unknown:
             wanted = ", ".join(f"${number} ({types[number - 1]})" for number in parameters.unknown)
-            return f"nothing is known about the values of {wanted}"
+            return f"no information about the values of {wanted}"
         found.parameters[one] = parameters
     elif parameter_count(executable(sql)):
         return _WITHOUT_CONSTANTS
@@ -245,7 +244,7 @@ def _take(found: _Sorted, one: int, sql: str, observed: Observation) -> str | No
 
 
 def _without_kept(one: Parameters, kept: Collection[int]) -> Parameters:
-    """Return parameters without doubts about those whose values are kept."""
+    """Return parameters without those with kept values among the guessed and unknown ones."""
     return replace(
         one,
         guessed=tuple(number for number in one.guessed if number not in kept),
@@ -254,7 +253,7 @@ def _without_kept(one: Parameters, kept: Collection[int]) -> Parameters:
 
 
 def _names(found: _Sorted, observed: Observation) -> Iterator[tuple[int, str]]:
-    """Yield a name for each statement: its verb, its first table, and a number where that is not enough."""
+    """Yield a unique name for each statement: its verb, its first table, and a number if necessary."""
     used: Counter[str] = Counter()
     by_calls = sorted(found.replayed, key=lambda one: -observed.counted.seen[one].calls)
     for one in by_calls:
@@ -268,35 +267,35 @@ def _names(found: _Sorted, observed: Observation) -> Iterator[tuple[int, str]]:
 
 
 def _row_use(statement: int, observed: Observation) -> RowUse:
-    """Return the use that a statement makes of rows; none if it often finds no row, which no log tells."""
+    """Return how a statement uses rows; an empty use if it often finds no row, which logs do not show."""
     seen = observed.counted.seen[statement]
-    if observed.told is None and seen.rows < _MOSTLY * seen.calls:
+    if observed.log is None and seen.rows < _MOSTLY * seen.calls:
         return RowUse()
     return row_use(observed.texts[statement], observed.columns)
 
 
 def _notes(observed: Observation, grouping: Grouping, names: Mapping[int, str]) -> Iterator[str]:
-    """Yield the gaps in the knowledge of the whole."""
+    """Yield notes on gaps in the information about the whole workload."""
     if observed.counted.nested_calls:
         yield (
-            f"{observed.counted.nested_calls} calls within functions are not replayed by themselves: "
-            "their functions are"
+            f"{observed.counted.nested_calls} calls within functions are replayed only as part of these "
+            "functions"
         )
     if observed.counted.is_evicting:
         yield (
-            "pg_stat_statements was full and forgot statements meanwhile: raise pg_stat_statements.max to "
-            "see all"
+            "pg_stat_statements was full and discarded statements during the capture: raise "
+            "pg_stat_statements.max to keep all"
         )
-    if observed.told is not None:
-        yield from observed.told.notes
+    if observed.log is not None:
+        yield from observed.log.notes
     elif not observed.sightings:
-        yield "no transaction was seen at work: each statement is taken for one of its own"
+        yield "no transaction was observed in progress: each statement is treated as a transaction"
     elif grouping.untold:
-        yield f"of {grouping.untold} blocks (BEGIN … COMMIT), the statements are not known"
+        yield f"the statements of {grouping.untold} blocks (BEGIN … COMMIT) are unknown"
     if grouping.guessed:
         yield (
-            f"{', '.join(names[one] for one in grouping.guessed)}: hardly seen at work; taken for a part of "
-            "the transaction that was as frequent, at its end"
+            f"{', '.join(names[one] for one in grouping.guessed)}: rarely observed; added at the end of the "
+            "transaction that ran equally often"
         )
 
 
@@ -306,14 +305,14 @@ def _notes_on_statements(found: _Sorted, names: Mapping[int, str], observed: Obs
         if note is not None:
             yield note
         if one in found.parameters and found.parameters[one].unmeasured:
-            yield f"{name}: its rows do not tell the width of its range; others of the column do"
+            yield f"{name}: the width of its range is unknown; that of other ranges of the column is used"
         if one in found.parameters and found.parameters[one].guessed:
             guessed = ", ".join(f"${number}" for number in found.parameters[one].guessed)
-            yield f"{name}: {guessed} drawn by type alone"
+            yield f"{name}: values of {guessed} are drawn by type only"
 
 
 def lengthened(sql: str, types: Sequence[str], seen: Seen, columns: Sequence[Column]) -> Lengthened | None:
-    """Return a statement with its list as long as the rows that a call found; None if they do not tell."""
+    """Return a statement with its list as long as the rows found per call; None if the length is unknown."""
     found = _SQUASHED.findall(sql)
     if len(found) != 1 or not seen.calls:
         return None
@@ -327,7 +326,7 @@ def lengthened(sql: str, types: Sequence[str], seen: Seen, columns: Sequence[Col
 
 
 def _is_of_keys(sql: str, number: int, columns: Sequence[Column]) -> bool:
-    """Whether each value of the list finds a row, and nothing else decides how many rows there are."""
+    """Whether each value of the list finds one row, and nothing else affects the number of rows."""
     parsed = tree(sql)
     if parsed is None or parsed.find(*_FEWER_ROWS) or len(list(parsed.find_all(exp.Table))) != 1:
         return False

@@ -1,1 +1,1 @@
-"""A consistent sample of a database's rows: which tables give which rows, in pure functions."""
+"""A consistent sample of a database's rows: pure functions that choose the rows of each table."""

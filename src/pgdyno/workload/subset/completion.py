@@ -1,4 +1,4 @@
-"""Completion of a sample: foreign keys whose rows may be missing, until none is left."""
+"""Completion of a sample: the foreign keys to check until no referenced row is missing."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pgdyno.postgres.catalogued_tables import Link
 
 
 class OpenLinks:
-    """Foreign keys that are to be looked at, because rows that have them have come since.
+    """Foreign keys to check because rows were added to their tables.
 
-    Where they go in no circle, each comes once: all rows that have it are there by then. In a circle, or
-    where a table refers to itself, they come until no row was added.
+    Outside circles each foreign key is checked once, when its table is complete. Those in a circle, or of a
+    table that references itself, are checked until no row was added.
     """
 
     def __init__(self, links: Sequence[Link], whole: Collection[int]) -> None:
@@ -20,7 +20,7 @@ class OpenLinks:
         self._open = dict.fromkeys(range(len(self._links)))
 
     def take(self) -> Link | None:
-        """Return the next one, None if all have their rows."""
+        """Return the next foreign key; None if no row is missing."""
         if not self._open:
             return None
         place = min(self._open, key=lambda one: (self._rank[self._links[one].table], one))
@@ -28,12 +28,12 @@ class OpenLinks:
         return self._links[place]
 
     def gained(self, table: int) -> None:
-        """Take note that rows were added to a table."""
+        """Reopen a table's foreign keys after rows were added to it."""
         self._open |= {place: None for place, one in enumerate(self._links) if one.table == table}
 
 
 def _ranks(links: Sequence[Link]) -> Mapping[int, int]:
-    """Return the place of each table in an order in which tables come before those that they refer to."""
+    """Return each table's rank in an order with referencing tables before referenced ones."""
     targets: dict[int, list[int]] = {}
     for one in links:
         targets.setdefault(one.table, []).append(one.target_table)
@@ -43,7 +43,7 @@ def _ranks(links: Sequence[Link]) -> Mapping[int, int]:
         if first in ended:
             continue
         path, begun = [(first, iter(its))], {first, *ended}
-        while path:  # depth first; no recursion, as chains of tables may be long
+        while path:  # depth first; without recursion, since chains of tables may be long
             table, left = path[-1]
             following = next((one for one in left if one not in begun), None)
             if following is None:

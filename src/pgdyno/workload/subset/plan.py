@@ -1,8 +1,9 @@
-"""Plan of a sample: which foreign key each table follows, and which rows it gives by that.
+"""Plan of a sample: the foreign key that each table follows, and the resulting choice of rows.
 
-A table follows at most one of its foreign keys: its rows come with the rows that this key refers to, so that
-joins find as many rows for each as in the original. What else sampled rows refer to is added afterwards
-(``completion``), and brings no rows along: otherwise nearly everything would follow from anything.
+A table follows at most one of its foreign keys: its rows are sampled together with the rows that this key
+references, so joins find as many rows per referenced row as in the original. Other referenced rows are added
+afterwards (``completion``), without rows that reference them; otherwise the sample would contain nearly
+everything.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from pgdyno.postgres.catalogued_tables import (
 )
 
 KEPT_WHOLE = 1000
-"""Rows of a table up to which all are taken: lists of countries would lose their meaning."""
-_WHOLE_BYTES = 128 << 10  # of a table whose rows nobody has counted: 1,000 rows of usual width
+"""Number of rows up to which a table is copied completely: a sample of a list of countries is useless."""
+_WHOLE_BYTES = 128 << 10  # for a table without a row count: 1,000 rows of usual width
 _TEXTS_ARE_EQUAL = frozenset({"smallint", "integer", "bigint", "uuid"})
-"""Types whose equal values have equal texts, so that equal hashes; integers of different sizes too."""
+"""Types with equal texts, hence equal hashes, for equal values; also between integers of different sizes."""
 
 
 @dataclass(frozen=True)
 class TableSample:
-    """A table with its rows in a sample; no row is in two of the choices. ``follows``: the foreign key."""
+    """A table with its choices of rows, which do not overlap. ``follows`` is the followed foreign key."""
 
     table: LinkedTable
     choices: tuple[Choice, ...]
@@ -38,16 +39,17 @@ class TableSample:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all rows are taken."""
+        """Whether all rows are in the sample."""
         return AllRows() in self.choices
 
 
 def plan_sample(
     tables: Sequence[LinkedTable], links: Sequence[Link], start: int | None = None
 ) -> tuple[TableSample, ...]:
-    """Return the rows to take of each table, tables that others follow first.
+    """Return the choice of rows for each table, with followed tables first.
 
-    ``start`` is sampled by itself, however small it is, and what leads to it follows it before any other.
+    ``start`` is sampled independently, however small it is, and tables that reference it, directly or
+    indirectly, follow it rather than another table.
     """
     by_oid = {one.oid: one for one in tables}
     temporal = {one.target_table for one in links if one.is_temporal}
@@ -60,12 +62,12 @@ def plan_sample(
 
 
 def is_small(table: LinkedTable) -> bool:
-    """Whether all rows of a table are taken because they are few."""
+    """Whether a table is small enough to copy all its rows."""
     return table.size_bytes <= _WHOLE_BYTES if table.rows is None else table.rows <= KEPT_WHOLE
 
 
 def _may_be_followed(link: Link, tables: Mapping[int, LinkedTable], whole: set[int]) -> bool:
-    """Whether a foreign key leads from all rows of one table to sampled rows of another one."""
+    """Whether a foreign key is valid, and leads from one sampled table to another one in all its rows."""
     return (
         link.is_valid
         and link.table != link.target_table
@@ -76,7 +78,7 @@ def _may_be_followed(link: Link, tables: Mapping[int, LinkedTable], whole: set[i
 
 
 def _followed(tables: Mapping[int, LinkedTable], links: Sequence[Link], start: int | None) -> dict[int, Link]:
-    """Return the foreign key that each table follows: one at most, and never in a circle."""
+    """Return the foreign key that each table follows: at most one, without circles."""
     found: dict[int, Link] = {}
     ranked = sorted(links, key=lambda one: _rank(one, tables))
     reached = {start}
@@ -93,11 +95,11 @@ def _followed(tables: Mapping[int, LinkedTable], links: Sequence[Link], start: i
 
 
 def _rank(link: Link, tables: Mapping[int, LinkedTable]) -> tuple[bool, bool, float, str, str]:
-    """Return the place of a foreign key among those that a table could follow, the best first.
+    """Return a sort key for the foreign keys that a table could follow; the smallest is the best.
 
-    Best is the row that this one is a part of: the key is never NULL, and in the primary key, or deleted
-    with it. Of several, that of the largest table: it has the fewest rows for each of its own, and so the
-    sample needs the fewest rows of other tables.
+    The best one references the row that this row is a part of: it is never NULL, and is in the primary key or
+    cascades deletes. Of several, the one that references the largest table is best: that table has the fewest
+    referencing rows per row, so the sample needs the fewest rows of other tables.
     """
     is_part = link.is_cascading or {one.name for one in link.columns} <= set(tables[link.table].key)
     size = tables[link.target_table].rows or 0.0
@@ -105,7 +107,7 @@ def _rank(link: Link, tables: Mapping[int, LinkedTable]) -> tuple[bool, bool, fl
 
 
 def _leads_to(table: int, other: int, followed: Mapping[int, Link]) -> bool:
-    """Whether a table follows another one, directly or not, or is it."""
+    """Whether a table follows another one, directly or indirectly, or is the same table."""
     while table != other:
         if table not in followed:
             return False
@@ -114,7 +116,7 @@ def _leads_to(table: int, other: int, followed: Mapping[int, Link]) -> bool:
 
 
 def _outwards(tables: Iterable[int], followed: Mapping[int, Link]) -> list[int]:
-    """Return tables in an order in which each comes after the one that it follows."""
+    """Return tables in an order with each after the one that it follows."""
 
     def steps(table: int) -> int:
         count = 0
@@ -140,7 +142,7 @@ def _sample_of(
 
 
 def _has_its_hash(link: Link, chosen: tuple[Choice, ...]) -> bool:
-    """Whether a foreign key's values have the hash by which the rows at its end are chosen."""
+    """Whether hashing a foreign key's values selects the same rows as hashing the referenced key."""
     types = [(one.type, its.type) for one, its in zip(link.columns, link.key, strict=True)]
     are_equal = all(
         {one, its} <= _TEXTS_ARE_EQUAL and (one == its or "uuid" not in (one, its)) for one, its in types
@@ -154,8 +156,8 @@ def _has_its_hash(link: Link, chosen: tuple[Choice, ...]) -> bool:
 
 
 def _in_order(link: Link, chosen: Choice) -> Link:
-    """Return a foreign key with its columns in the order in which those at its end are hashed."""
-    assert isinstance(chosen, ByHash)  # noqa: S101 — _has_its_hash has looked
+    """Return a foreign key with its columns in the order in which the referenced columns are hashed."""
+    assert isinstance(chosen, ByHash)  # noqa: S101 — _has_its_hash has checked
     pairs = zip(link.columns, link.key, link.operators, strict=True)
     columns, key, operators = zip(
         *sorted(pairs, key=lambda one: chosen.columns.index(one[1].name)), strict=True

@@ -1,1 +1,1 @@
-"""From statistics of tables to made-up rows that have them. Pure."""
+"""Generates rows with the distributions in tables' statistics. Pure."""

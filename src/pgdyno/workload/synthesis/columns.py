@@ -1,4 +1,4 @@
-"""The values of a column in their order, made from its statistics."""
+"""Ordered values of a column, generated from its statistics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import gcd
 
 from pgdyno.postgres.catalogued_tables import TableColumn
 from pgdyno.workload.synthesis.distribution import distribute
-from pgdyno.workload.synthesis.made_up_texts import MAKERS
+from pgdyno.workload.synthesis.generated_texts import MAKERS
 from pgdyno.workload.synthesis.ordered_values import (
     NOTHING_KNOWN,
     OrderedValues,
@@ -21,12 +21,12 @@ from pgdyno.workload.synthesis.scales import Scale, scale_of
 from pgdyno.workload.synthesis.text_columns import TEXTS, made_up_values
 
 _INTEGERS = frozenset({"int2", "int4", "int8"})
-_DENSE = 1.1  # a range of keys with so few gaps is made without any
-_TELLING = 10  # from so many known values on, what divides all of them is their unit
+_DENSE = 1.1  # a range of keys with so few gaps is generated without gaps
+_TELLING = 10  # minimum number of known values to take their greatest common divisor as the unit
 
 
 def has_order(column: TableColumn) -> bool:
-    """Whether values of a column's type can be made in their order."""
+    """Whether values of a column's type can be generated in order."""
     if column.element is not None:
         return False
     known = column.type in TEXTS or column.type in MAKERS
@@ -36,7 +36,7 @@ def has_order(column: TableColumn) -> bool:
 def ordered_values(
     column: TableColumn, size: RowCounts, *, is_unique: bool, literals: frozenset[str], seed: int
 ) -> OrderedValues:
-    """Return the values of a column. ``literals`` are texts that stay as they are: the schema has them."""
+    """Return a column's ordered values. ``literals`` are texts in the schema, which are kept unchanged."""
     seen = column.statistics or NOTHING_KNOWN
     scale = scale_of(column.type, column.labels, (*seen.common, *seen.bounds), column.modifier)
     if scale is None:
@@ -62,13 +62,13 @@ def _is_dense(bounds: Sequence[float], rows: float) -> bool:
 
 
 def _first_key(bounds: Sequence[float]) -> float:
-    """Return where keys begin: with 1, if a sample's lowest is no further from it than neighbours are."""
+    """Return the first key: 1 if the lowest known one is no further from 1 than neighbours are apart."""
     apart = (bounds[-1] - bounds[0]) / (len(bounds) - 1)
     return 1 if 1 <= bounds[0] <= 1 + apart else bounds[0]
 
 
 def _shrunk(scale: Scale, first: float, share: float) -> Scale:
-    """Return a scale on which keys of the original lie among those of a copy with a share of the rows."""
+    """Return a scale that maps the original's keys to those of a copy with a share of the rows."""
     if share >= 1:
         return scale
 
@@ -80,13 +80,13 @@ def _shrunk(scale: Scale, first: float, share: float) -> Scale:
 
 
 def _usual(scale: Scale, rows: int, *, is_unique: bool) -> Sequence[float]:
-    """Return bounds where none are known."""
+    """Return default bounds for a column without known ones."""
     low, high = scale.usual
     return [low, max(high, low + rows - 1)] if is_unique and scale.is_whole else [low, high]
 
 
 def _with_unit(scale: Scale, known: Sequence[str], *, is_label: bool) -> tuple[Scale, int]:
-    """Return a scale in the unit that divides all known values: a day of time stamps without a time, say."""
+    """Return a scale in units that divide all known values, such as days for time stamps at midnight."""
     if not scale.is_whole or is_label or len(known) < _TELLING:
         return scale, 1
     unit = gcd(*(int(value) for text in known if (value := scale.parse(text)) is not None))

@@ -1,4 +1,4 @@
-"""The made-up rows of a database's tables: which columns are drawn together, and from whose keys."""
+"""Generated rows of a database's tables: columns drawn together, and the keys that they reference."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from pgdyno.workload.synthesis.ordering import Ordering, kept_share
 from pgdyno.workload.synthesis.rows import Determined, DrawnColumns, TableRows
 
 KEPT_WHOLE = 1000
-"""Rows of a table up to which no share is taken of them: lists of countries would lose their meaning."""
+"""Number of rows up to which the share does not apply: a part of a list of countries is useless."""
 UNKNOWN_ROWS = 100
-"""Rows of a table that was never analysed."""
+"""Number of rows of a table that was never analysed."""
 _ROW_BYTES = 24 + 4  # header and line pointer
-_DEPENDENT = 0.5  # arbitrary: below, columns are as good as independent
-_NEARLY = -0.9  # arbitrary: of the number of distinct values as pg_stats has it
+_DEPENDENT = 0.5  # arbitrary: columns below this degree are treated as independent
+_NEARLY = -0.9  # arbitrary: n_distinct of a nearly unique column, as in pg_stats
 
 
 @dataclass(frozen=True)
 class Component:
-    """Columns that are drawn together: one, or those of a foreign key."""
+    """Columns that are drawn together: a single one, or those of a foreign key."""
 
     columns: tuple[str, ...]
     reference: ForeignKey | None = None
 
 
 class MadeUpDatabase:
-    """All tables of a database, as they are to be made up. ``share`` is the part of the rows to make."""
+    """Generates the rows of all tables of a database. ``share`` is the share of rows to generate."""
 
     def __init__(self, tables: Collection[StoredTable], share: float, seed: int) -> None:
         self._tables = {one.oid: one for one in tables}
@@ -55,24 +55,24 @@ class MadeUpDatabase:
         self._under_way: set[tuple[int, tuple[str, ...]]] = set()
 
     def rows_of(self, table: StoredTable) -> int:
-        """Return how many rows a table is to have."""
+        """Return the number of rows to generate for a table."""
         if table.rows is None:
             return UNKNOWN_ROWS
         return max(min(round(table.rows), KEPT_WHOLE), round(table.rows * self._share))
 
     def table(self, oid: int) -> TableRows:
-        """Return the rows of a table."""
+        """Return the generated rows of a table."""
         table = self._tables[oid]
         parts = tuple(self._parts(table))
         return TableRows(self._limited_rows(table), parts, self.row_bytes(table))
 
     def row_bytes(self, table: StoredTable) -> int:
-        """Return about how many bytes a row takes, as text and on disk."""
+        """Return the approximate size of a row in bytes, as text and on disk."""
         widths = ((one.statistics or NOTHING_KNOWN).width_bytes for one in table.columns)
         return _ROW_BYTES + sum(widths)
 
     def _limited_rows(self, table: StoredTable, below: frozenset[int] = frozenset()) -> int:
-        """Return how many rows a table has: no more than keys that its unique columns refer to."""
+        """Return a table's number of rows: at most the number of keys referenced by its unique columns."""
         rows, below = self.rows_of(table), below | {table.oid}
         for one in components_of(table):
             if one.reference is not None and is_unique_in(table, one.columns):
@@ -81,13 +81,13 @@ class MadeUpDatabase:
         return rows
 
     def _parts(self, table: StoredTable) -> Iterator[DrawnColumns]:
-        """Yield the parts of a table, each after those that it depends on."""
+        """Yield a table's parts, each after those that it depends on."""
         components = components_of(table)
         rows = self._limited_rows(table)
         followers = self._followers(table, components)
         tied = followers.keys() | {first for first, _ in followers.values()}
         determined = {its.determined for its in used_dependencies(table)}
-        order = sorted(  # first those that others depend on
+        order = sorted(  # those that others depend on come first
             components,
             key=lambda one: (
                 one.columns[0] in determined and one.columns not in tied,
@@ -119,7 +119,7 @@ class MadeUpDatabase:
     def _followers(
         self, table: StoredTable, components: Sequence[Component]
     ) -> dict[tuple[str, ...], tuple[tuple[str, ...], Follower]]:
-        """Return the components of composite keys that follow others, with those that they follow."""
+        """Return the following components of composite keys, each with the component that it follows."""
         found: dict[tuple[str, ...], tuple[tuple[str, ...], Follower]] = {}
         leading: set[tuple[str, ...]] = set()
         for key in table.keys:
@@ -130,7 +130,7 @@ class MadeUpDatabase:
                 continue
             first, *others = in_order(parts, key)
             if any(one.columns in found.keys() | leading for one in others) or first.columns in found:
-                continue  # of keys that overlap, the first is kept
+                continue  # of overlapping keys, only the first is kept
             leading.add(first.columns)
             made = followers_of(
                 [
@@ -145,7 +145,6 @@ class MadeUpDatabase:
         return found
 
     def _ordering(self, table: StoredTable, one: Component) -> Ordering:
-        """Return the order of a component's values in the table."""
         values = self._values(table, one)
         made, seen = values.distribution, column_of(table, one.columns[values.leading]).statistics
         wanted = 0.0 if seen is None or seen.correlation is None else seen.correlation
@@ -155,7 +154,7 @@ class MadeUpDatabase:
     def _determined(
         self, one: Component, table: StoredTable, places: Mapping[tuple[str, ...], int]
     ) -> Determined | None:
-        """Return the part that a component depends on, by extended statistics."""
+        """Return the part that a component depends on according to extended statistics; None without one."""
         if one.reference is not None or is_unique_in(table, one.columns):
             return None
         for its in used_dependencies(table):
@@ -168,10 +167,10 @@ class MadeUpDatabase:
         return one.reference is not None or has_order(column_of(table, one.columns[0]))
 
     def _values(self, table: StoredTable, one: Component) -> OrderedValues:
-        """Return the values of a component, made once."""
+        """Return a component's values, which are generated once."""
         name = table.oid, one.columns
         if name not in self._known:
-            # Of keys that refer to each other, making one may have made this one: it is the one referred to.
+            # Keys may reference each other: generating one may already have stored this one. Keep that.
             self._known.setdefault(name, self._new_values(table, one))
         return self._known[name]
 
@@ -201,7 +200,7 @@ class MadeUpDatabase:
         return replace(made, render=lambda places: made.render(places) * len(one.columns))
 
     def _most_repeats(self, table: StoredTable, one: Component) -> int | None:
-        """Return how many rows may have the same values here, as other columns of a key tell them apart."""
+        """Return how many rows may share a value, since a key's other columns distinguish them; None: any."""
         found = None
         for key in table.keys:
             parts = in_order([part for part in components_of(table) if set(part.columns) & set(key)], key)
@@ -215,7 +214,7 @@ class MadeUpDatabase:
         return found
 
     def _ways(self, table: StoredTable, part: Component, key: Sequence[str]) -> int:
-        """Return how many values a part of a key has within the key's columns."""
+        """Return the number of distinct values of a part of a key within the key's columns."""
         if set(part.columns) <= set(key):
             return max(1, self._values(table, part).distribution.values)
         within = [column_of(table, name) for name in part.columns if name in key]
@@ -223,7 +222,7 @@ class MadeUpDatabase:
         return max(1, round(prod(each)))
 
     def _key(self, reference: ForeignKey) -> Key | None:
-        """Return the key that a foreign key refers to, with its columns in the foreign key's order."""
+        """Return the key that a foreign key references, with columns in the foreign key's order, or None."""
         keys = [self._key_of(one, reference.referenced) for one in self._members[reference.table]]
         found = [one for one in keys if one is not None and one.rows]
         if len(found) < len([one for one in keys if one is None or one.rows]) or not found:
@@ -231,7 +230,7 @@ class MadeUpDatabase:
         return found[0] if len(found) == 1 else PartedKey(tuple(found))
 
     def _key_of(self, table: StoredTable, columns: tuple[str, ...]) -> Key | None:
-        """Return the key of one table over these columns, None if they are drawn otherwise."""
+        """Return a table's key over these columns; None if they are not drawn as a key."""
         components = [one for one in components_of(table) if set(one.columns) & set(columns)]
         drawn = [name for one in components for name in one.columns]
         if sorted(drawn) != sorted(columns) or not all(self._is_orderly(table, one) for one in components):
@@ -256,7 +255,7 @@ class MadeUpDatabase:
 
 
 def components_of(table: StoredTable) -> list[Component]:
-    """Return the columns of a table as they are drawn: those of foreign keys together, the longest first."""
+    """Return a table's components: the columns of foreign keys together, the longest foreign key first."""
     taken: set[str] = set()
     found = []
     for one in sorted(table.foreign_keys, key=lambda one: -len(one.columns)):
@@ -267,9 +266,9 @@ def components_of(table: StoredTable) -> list[Component]:
 
 
 def in_order(parts: Sequence[Component], key: Sequence[str]) -> list[Component]:
-    """Return the parts of a key in its order, which is that of their hierarchy.
+    """Return the parts of a key in the order of its columns, which is that of their hierarchy.
 
-    Parts that have columns beyond the key come last: their values lie apart by those within it.
+    Parts with columns outside the key come last: only their columns within the key distinguish their values.
     """
     return sorted(
         parts,
@@ -286,19 +285,19 @@ def is_unique_in(table: StoredTable, columns: Sequence[str]) -> bool:
 
 
 def is_nearly_unique(table: StoredTable, one: Component) -> bool:
-    """Whether the first part of a key alone tells nearly all rows apart: it then does all."""
+    """Whether the first part of a key is nearly unique alone; it is then generated as unique."""
     seen = column_of(table, one.columns[0]).statistics
     is_first = any(key[0] in one.columns and len(key) > 1 for key in table.keys)
     return is_first and seen is not None and seen.distinct <= _NEARLY and one.reference is None
 
 
 def column_of(table: StoredTable, name: str) -> TableColumn:
-    """Return the column of a table that has a name."""
+    """Return a table's column by name."""
     return next(one for one in table.columns if one.name == name)
 
 
 def nulls_of(columns: Sequence[TableColumn], rows: int) -> int:
-    """Return how many rows have no value."""
+    """Return the number of rows with NULL."""
     if any(column.is_not_null for column in columns):
         return 0
     seen = [column.statistics for column in columns if column.statistics is not None]
@@ -306,14 +305,14 @@ def nulls_of(columns: Sequence[TableColumn], rows: int) -> int:
 
 
 def used_dependencies(table: StoredTable) -> list[Dependency]:
-    """Return the dependencies that rows are to follow: none that goes back to a column that follows.
+    """Return the dependencies to reproduce, without chains: a determined column determines no other.
 
-    Where two columns determine each other, the one with more values leads.
+    If two columns determine each other, the one with more values determines the other.
     """
     found: list[Dependency] = []
     following: set[str] = set()
     leading: set[str] = set()
-    for one in sorted(table.dependencies, key=lambda one: (-round(one.degree, 2), -_values(table, one))):
+    for one in sorted(table.dependencies, key=lambda one: (-round(one.degree, 2), -_distinct_of(table, one))):
         [by, *more] = one.columns
         if more or one.degree < _DEPENDENT or not has_order(column_of(table, by)):
             continue
@@ -325,7 +324,7 @@ def used_dependencies(table: StoredTable) -> list[Dependency]:
     return found
 
 
-def _values(table: StoredTable, one: Dependency) -> float:
-    """Return how many values the determining column has."""
+def _distinct_of(table: StoredTable, one: Dependency) -> float:
+    """Return the number of distinct values of the determining column."""
     seen = column_of(table, one.columns[0]).statistics or NOTHING_KNOWN
     return seen.distinct if seen.distinct >= 0 else -seen.distinct * (table.rows or 0)

@@ -1,7 +1,7 @@
-"""The values of a column in their order, as segments: values that many rows have, and ranges between.
+"""Distribution of a column's values as ordered segments: common values, and the ranges between them.
 
-``rank`` counts rows in the order of their values, from 0; ``ordinal`` counts distinct values in their order.
-A value on its scale is a whole number or a float; ranges are from ``low`` up to ``high``, which is not in it.
+``rank`` counts rows in the order of their values, from 0; ``ordinal`` counts distinct values in order. A
+value on its scale is an integer or a float; ranges are half-open, from ``low`` up to but excluding ``high``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _ANY = 1 << 40  # arbitrary: more values than rows
 
 @dataclass(frozen=True)
 class Places:
-    """Where ranks are. Shapes: all (n,).
+    """Positions of ranks in a distribution. Shapes: all (n,).
 
-    ``segment`` by number; ``within`` is the number of the distinct value in it, ``ordinal`` that of all;
-    ``repeat`` counts the rows with the same value, of which there are ``repeats``.
+    ``segment`` is the segment's number, ``within`` the number of the distinct value within it, ``ordinal``
+    its number among all distinct values. ``repeat`` numbers the ``repeats`` rows with the same value.
     """
 
     segment: Integers
@@ -37,8 +37,8 @@ class Places:
 class Distribution:
     """Segments in the order of their values. Shapes: all (segments,).
 
-    ``counts`` of rows and of ``distinct`` values, which lie evenly between ``lows`` and ``highs``. The type
-    of these two says whether values are whole numbers.
+    Each has ``counts`` rows and ``distinct`` values, evenly spaced between ``lows`` and ``highs``. The type
+    of these two shows whether values are integers.
     """
 
     counts: Integers
@@ -48,26 +48,26 @@ class Distribution:
 
     @property
     def rows(self) -> int:
-        """The number of ranks."""
+        """Number of rows."""
         return int(self.counts.sum())
 
     @property
     def values(self) -> int:
-        """The number of distinct values."""
+        """Number of distinct values."""
         return int(self.distinct.sum())
 
     @property
     def largest_repeat(self) -> int:
-        """The most rows that one value has."""
+        """Maximum number of rows with the same value."""
         return int(np.max(-(-self.counts // self.distinct), initial=1))
 
     def concentration(self, power: int) -> float:
-        """Return the sum over all values of a power of their frequencies."""
+        """Return the sum of a power of the frequencies of all values."""
         each = self.counts / self.distinct / max(1, self.rows)
         return float(np.sum(self.distinct * each**power))
 
     def places(self, ranks: Integers) -> Places:
-        """Return where ranks are. Rows of a segment are dealt to its values as evenly as they can."""
+        """Return the places of ranks. A segment's rows are spread over its values as evenly as possible."""
         ends = np.cumsum(self.counts)
         segment = np.searchsorted(ends, ranks, side="right").astype(np.int64)
         row = ranks - (ends - self.counts)[segment]
@@ -75,7 +75,7 @@ class Distribution:
             self.counts[segment] // self.distinct[segment],
             self.counts[segment] % self.distinct[segment],
         )
-        longer = more * (share + 1)  # rows of values that have one more than the others
+        longer = more * (share + 1)  # rows of values with one row more than the others
         is_longer = row < longer
         within = np.where(is_longer, row // (share + 1), more + (row - longer) // share)
         repeat = np.where(is_longer, row % (share + 1), (row - longer) % share)
@@ -83,19 +83,19 @@ class Distribution:
         return Places(segment, within, before + within, repeat, share + is_longer)
 
     def rank_of(self, value: float) -> int:
-        """Return the rank at which a value is, or would be."""
+        """Return the rank of a value, or the rank that it would have."""
         segment = int(np.searchsorted(self.highs, value, side="right"))
         if segment and self.lows[segment - 1] == self.highs[segment - 1] == value:
-            segment -= 1  # a common value, which the range before it ends with
+            segment -= 1  # a common value at the end of the previous range
         if segment == len(self.counts):
             return max(0, self.rows - 1)
         before, low, high = int(self.counts[:segment].sum()), self.lows[segment], self.highs[segment]
-        middle = 0.5 if self.lows.dtype.kind == "i" else 0.0  # of a whole number: rounding leaves it there
+        middle = 0.5 if self.lows.dtype.kind == "i" else 0.0  # the middle of an integer is safe from rounding
         share = min(1.0, max(0.0, (float(value - low) + middle) / float(high - low))) if high > low else 0.0
         return before + min(int(self.counts[segment]) - 1, int(share * int(self.counts[segment])))
 
     def ranks_of(self, value: float) -> range:
-        """Return the ranks of all rows with the value that is there, or would be."""
+        """Return the ranks of all rows with the value at the rank of ``value``."""
         if not self.rows:
             return range(0)
         rank = self.rank_of(value)
@@ -104,7 +104,7 @@ class Distribution:
         return range(first, first + int(places.repeats[0]))
 
     def ranks_of_ordinals(self, ordinals: Integers) -> Integers:
-        """Return the rank of the first row of each distinct value, by its number in the order of all."""
+        """Return the rank of the first row of each distinct value, given by ordinal."""
         ends = np.cumsum(self.distinct)
         segment = np.searchsorted(ends, ordinals, side="right").astype(np.int64)
         within = ordinals - (ends - self.distinct)[segment]
@@ -114,7 +114,7 @@ class Distribution:
         return found
 
     def at(self, places: Places) -> NDArray[np.generic]:
-        """Return the values at places, on their scale."""
+        """Return the values at places as numbers on their scale."""
         low, high = self.lows[places.segment], self.highs[places.segment]
         share = (places.within + 0.5) / self.distinct[places.segment]
         offset = (high.astype(np.float64) - low.astype(np.float64)) * share
@@ -127,11 +127,11 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Shape:
-    """The values of a column on their scale, as statistics have them.
+    """Statistics of a column's values on their scale.
 
-    ``common`` are values and the shares of rows that have them, among those with a value; ``bounds`` divide
-    the rest into equally many. ``distinct`` values there are in all; None: as many as rows. ``is_whole``:
-    values are whole numbers. ``ranges``, if there are any, are all that there is: from, up to, and a share.
+    ``common`` has values with their shares of the rows that are not NULL; ``bounds`` divide the rest into
+    parts with equal numbers of rows. ``distinct`` is the number of distinct values; None: as many as rows.
+    ``is_whole``: values are integers. ``ranges``, if not empty, replace all of these: low, high, share.
     """
 
     common: Sequence[tuple[float, float]]
@@ -149,16 +149,16 @@ class _Segment:
     is_point: bool = False
 
     def room(self, *, is_whole: bool) -> int:
-        """Return how many distinct values there can be."""
+        """Return the maximum number of distinct values."""
         if self.is_point:
             return 1
         return int(self.high - self.low) if is_whole else _ANY
 
 
 def distribute(shape: Shape, rows: int, most_repeats: int | None = None) -> Distribution:
-    """Return a distribution of this shape over the rows of a table.
+    """Return a distribution of this shape over a number of rows.
 
-    ``most_repeats`` rows at most have the same value, if there is room for enough values.
+    At most ``most_repeats`` rows have the same value, if there is room for enough values.
     """
     segments = _segments(shape)
     masses = np.array([one.mass for one in segments])
@@ -167,7 +167,7 @@ def distribute(shape: Shape, rows: int, most_repeats: int | None = None) -> Dist
     room = np.array([one.room(is_whole=shape.is_whole) for one in segments], dtype=np.int64)
     if shape.distinct is None:
         counts = _within(counts, room)
-        if short := rows - int(counts.sum()):  # more rows than there are values: go on after the highest
+        if short := rows - int(counts.sum()):  # more rows than values: continue after the highest
             segments.append(_Segment(segments[-1].high, segments[-1].high + short, 0.0))
             counts = np.append(counts, short)
         distinct = counts.copy()
@@ -192,12 +192,12 @@ def distribute(shape: Shape, rows: int, most_repeats: int | None = None) -> Dist
 
 
 def _segments(shape: Shape) -> list[_Segment]:
-    """Return common values and the ranges between bounds, the latter divided at the former."""
+    """Return segments for common values, and for the ranges between bounds, split at common values."""
     if shape.ranges:
         return [_Segment(*one) for one in shape.ranges]
     points = _merged(shape.common)
     step = 1 if shape.is_whole else 0.0
-    bounds = [*shape.bounds[:-1], *(one + step for one in shape.bounds[-1:])]  # the highest is a value too
+    bounds = [*shape.bounds[:-1], *(one + step for one in shape.bounds[-1:])]  # includes the highest value
     ranges = len(bounds) - 1
     left = max(0.0, 1 - sum(mass for _, mass in points))
     segments: list[_Segment] = []
@@ -220,7 +220,7 @@ def _point(value: float, mass: float) -> _Segment:
 def _divided(
     low: float, high: float, mass: float, points: Sequence[tuple[float, float]], step: float
 ) -> list[_Segment]:
-    """Return a range with common values in it: parts between them have masses by their widths."""
+    """Return a range split at common values; the parts between them get masses in proportion to width."""
     parts, start = [], low
     for value, its in points:
         parts += [_Segment(start, value, 0.0), _point(value, its)]
@@ -230,13 +230,13 @@ def _divided(
     width = sum(one.high - one.low for one in between)
     for one in between:
         one.mass = mass * float((one.high - one.low) / width)
-    if not between and parts[-1:]:  # the bounds are one value
+    if not between and parts[-1:]:  # both bounds are the same value
         parts[-1].mass = mass
     return [one for one in parts if one.is_point or one.mass > 0]
 
 
 def _merged(common: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return common values in order, each once."""
+    """Return common values in order, with equal ones merged."""
     masses: dict[float, float] = {}
     for value, mass in common:
         masses[value] = masses.get(value, 0.0) + mass
@@ -244,13 +244,13 @@ def _merged(common: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _within(counts: Integers, room: Integers) -> Integers:
-    """Return counts no larger than the room of each: the surplus is dealt to those that have some left."""
+    """Return counts limited to the room of each; the surplus goes to segments with room left."""
     found = np.minimum(counts, room)
     return _dealt(found, room, int((counts - found).sum()))
 
 
 def _dealt(counts: Integers, room: Integers, more: int) -> Integers:
-    """Return counts with as many more, as far as there is room, dealt by the room that is left."""
+    """Return counts increased by ``more`` in total, in proportion to the room left, and limited by it."""
     found = counts
     while more > 0 and (free := room - found).any():
         share = np.minimum(free, np.maximum(1, free * (more / float(free.sum()))).astype(np.int64))

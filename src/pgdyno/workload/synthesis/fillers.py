@@ -1,4 +1,4 @@
-"""Values of types that statistics say little of: documents, arrays, and types that are not known."""
+"""Values of types without useful statistics: documents, arrays, and unknown types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from pgdyno.postgres.catalogued_tables import ColumnStatistics, TableColumn
 from pgdyno.workload.synthesis.columns import has_order, ordered_values
-from pgdyno.workload.synthesis.made_up_texts import alphabet_of, made_up_texts
+from pgdyno.workload.synthesis.generated_texts import alphabet_of, made_up_texts
 from pgdyno.workload.synthesis.ordered_values import NOTHING_KNOWN, RowCounts
 from pgdyno.workload.synthesis.ordering import Integers, fractions
 from pgdyno.workload.synthesis.text_columns import TEXTS
@@ -24,7 +24,7 @@ _WRAPPED = {
     "tsvector": ("'", "'"),
     "ltree": ("", ""),
 }
-"""What stands before and after letters in a valid value of a type."""
+"""Prefix and suffix around letters in a valid value of a type."""
 _FIXED = {
     "point": "(0,0)",
     "macaddr": "02:00:00:00:00:00",
@@ -33,12 +33,12 @@ _FIXED = {
     "char": "a",
     **dict.fromkeys(("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"), "empty"),
 }
-_MOST_ELEMENTS = 1000  # of an array, and bits: arbitrary
-_AROUND_JSONB = 19  # bytes of such a document without its letters
+_MOST_ELEMENTS = 1000  # of an array, or bits: arbitrary
+_AROUND_JSONB = 19  # size in bytes of the jsonb document without its letters
 
 
 def filler(column: TableColumn, seed: int) -> Fill | None:
-    """Return a maker of values for a type without an order; None if no valid ones are known."""
+    """Return a generator of values for a type without an order; None if no valid values are known."""
     seen = column.statistics or NOTHING_KNOWN
     if column.element is not None:
         return _array(column, seen, seed)
@@ -66,8 +66,8 @@ def _wrapped(before: str, after: str, length: int, seed: int) -> Fill:
 
 
 def _array(column: TableColumn, seen: ColumnStatistics, seed: int) -> Fill | None:
-    """Return a maker of arrays: of as many elements as on average, as frequent as the common ones."""
-    assert column.element is not None  # noqa: S101 — the caller has looked
+    """Return a generator of arrays with the mean number of elements, and the common elements' frequencies."""
+    assert column.element is not None  # noqa: S101 — the caller has checked
     count = min(_MOST_ELEMENTS, round(seen.element_count if seen.element_count is not None else 1))
     of = ColumnStatistics(
         0.0,
@@ -81,7 +81,7 @@ def _array(column: TableColumn, seen: ColumnStatistics, seed: int) -> Fill | Non
     )
     if not has_order(element):
         return lambda positions: ["{}"] * len(positions)
-    rows = 1_000_000  # places among which elements are drawn
+    rows = 1_000_000  # number of ranks from which elements are drawn
     values = ordered_values(element, RowCounts(rows, rows), is_unique=False, literals=frozenset(), seed=seed)
 
     def fill(positions: Integers) -> list[str]:

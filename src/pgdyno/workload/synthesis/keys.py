@@ -1,4 +1,4 @@
-"""Keys: combinations of values that no two rows have, by rank, and foreign keys, which refer to them."""
+"""Keys: unique combinations of values by rank, and foreign keys that reference them."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ class Key(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """Number of keys."""
         ...
 
     @property
     def leading(self) -> int:
-        """The number of the column whose values ``ranks_of`` takes."""
+        """Number of the leading column, with the values that ``ranks_of`` looks up."""
         ...
 
     def at(self, ranks: Integers) -> list[list[str]]:
-        """Return the texts of these ranks, for each column."""
+        """Return the texts at these ranks for each column."""
         ...
 
     def ranks_of(self, text: str) -> range | None:
-        """Return where a value of the original would be; None for one without a place."""
+        """Return the ranks that a value of the original would have; None for one without a place."""
         ...
 
 
 @dataclass(frozen=True)
 class Follower:
-    """Further values of a key, which differ where those of the parts before them are the same.
+    """A further part of a key; its values differ between rows with equal values in the previous parts.
 
-    ``before`` counts the values of the parts between the leading one and this: rows that share a leading
-    value are divided among them first. ``is_last``: no other part follows. ``is_even``: all values are taken
-    as equally frequent. ``alone`` is their order where no two rows share a leading value.
+    ``before`` has the numbers of distinct values of the parts between the leading part and this one: rows
+    that share a leading value are divided among those first. ``is_last``: no other part follows. ``is_even``:
+    all values are equally frequent. ``alone`` is the ordering used if no two rows share a leading value.
     """
 
     values: OrderedValues
@@ -55,8 +55,8 @@ class Follower:
     def ranks(self, leading: Places) -> Integers:
         """Return the ranks of rows by their places among the leading values.
 
-        They lie as far apart as they can, beginning anywhere: so all values are as frequent as they are to
-        be. Where a value is too frequent for that, all are taken as equally frequent.
+        Ranks are spaced as far apart as possible from a random start, which preserves the frequencies of
+        values. If a value is too frequent for this, all values are treated as equally frequent.
         """
         made = self.values.distribution
         if (leading.repeats == 1).all():
@@ -76,12 +76,12 @@ class Follower:
 
 
 def _part(number: Integers, count: Integers, parts: Integers) -> Integers:
-    """Return in which of a number of parts, as long as they can be alike, each of ``count`` rows is."""
+    """Return the part of each of ``count`` rows, divided into parts as equal as possible."""
     return number * parts // count
 
 
 def _within_part(number: Integers, count: Integers, parts: Integers) -> tuple[Integers, Integers]:
-    """Return the numbers of rows within their part, and how many rows that has."""
+    """Return the numbers of rows within their parts, and the sizes of these parts."""
     part = _part(number, count, parts)
     first, after = -(-part * count // parts), -(-(part + 1) * count // parts)
     return number - first, after - first
@@ -89,7 +89,7 @@ def _within_part(number: Integers, count: Integers, parts: Integers) -> tuple[In
 
 @dataclass(frozen=True)
 class CompositeKey:
-    """A key of several parts; ``order`` are the places of its columns among those of the parts."""
+    """A key of several parts; ``order`` has the positions of its columns among the parts' columns."""
 
     first: OrderedValues
     followers: tuple[Follower, ...]
@@ -97,16 +97,16 @@ class CompositeKey:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """Number of keys."""
         return self.first.distribution.rows
 
     @property
     def leading(self) -> int:
-        """The number of the column whose values ``ranks_of`` takes."""
+        """Number of the leading column, with the values that ``ranks_of`` looks up."""
         return self.order.index(self.first.leading)
 
     def at(self, ranks: Integers) -> list[list[str]]:
-        """Return the texts of these ranks, for each column."""
+        """Return the texts at these ranks for each column."""
         places = self.first.distribution.places(ranks)
         found = [*self.first.render(places)]
         for one in self.followers:
@@ -114,40 +114,40 @@ class CompositeKey:
         return [found[place] for place in self.order]
 
     def ranks_of(self, text: str) -> range | None:
-        """Return where a value of the original would be; None for one without a place."""
+        """Return the ranks that a value of the original would have; None for one without a place."""
         return self.first.ranks_of(text)
 
 
 @dataclass(frozen=True)
 class SimpleKey:
-    """A key whose values are in one order; ``order`` as of composite ones."""
+    """A key of a single part; ``order`` as in ``CompositeKey``."""
 
     values: OrderedValues
     order: tuple[int, ...]
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """Number of keys."""
         return self.values.distribution.rows
 
     @property
     def leading(self) -> int:
-        """The number of the column whose values ``ranks_of`` takes."""
+        """Number of the leading column, with the values that ``ranks_of`` looks up."""
         return self.order.index(self.values.leading)
 
     def at(self, ranks: Integers) -> list[list[str]]:
-        """Return the texts of these ranks, for each column."""
+        """Return the texts at these ranks for each column."""
         found = self.values.at(ranks)
         return [found[place] for place in self.order]
 
     def ranks_of(self, text: str) -> range | None:
-        """Return where a value of the original would be; None for one without a place."""
+        """Return the ranks that a value of the original would have; None for one without a place."""
         return self.values.ranks_of(text)
 
 
 @dataclass(frozen=True)
 class PartedKey:
-    """The key of a partitioned table: those of its parts, one after the other."""
+    """The key of a partitioned table: the keys of its partitions, one after the other."""
 
     parts: tuple[Key, ...]
     _ends: Integers = field(init=False)
@@ -158,16 +158,16 @@ class PartedKey:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """Number of keys."""
         return int(self._ends[-1]) if self.parts else 0
 
     @property
     def leading(self) -> int:
-        """The number of the column whose values ``ranks_of`` takes."""
+        """Number of the leading column, with the values that ``ranks_of`` looks up."""
         return self.parts[0].leading
 
     def at(self, ranks: Integers) -> list[list[str]]:
-        """Return the texts of these ranks, for each column."""
+        """Return the texts at these ranks for each column."""
         which = np.searchsorted(self._ends, ranks, side="right")
         found: list[list[str]] = []
         for number in np.unique(which).tolist():
@@ -181,7 +181,7 @@ class PartedKey:
         return found
 
     def ranks_of(self, text: str) -> range | None:
-        """Return where a value would be, in the first part that has it within its bounds."""
+        """Return the ranks of a value in the first partition that has it within its bounds, or None."""
         for part, end in zip(self.parts, self._ends.tolist(), strict=True):
             ranks = part.ranks_of(text)
             if ranks is not None and ranks.start > 0 and ranks.stop < part.rows:
@@ -192,7 +192,7 @@ class PartedKey:
 
 @dataclass(frozen=True)
 class FurtherPart:
-    """A part of a key after its first; ``is_even`` and ``alone`` as of followers."""
+    """A part of a key after the first one; ``is_even`` and ``alone`` as in ``Follower``."""
 
     values: OrderedValues
     is_even: bool
@@ -200,7 +200,7 @@ class FurtherPart:
 
 
 def followers_of(others: Sequence[FurtherPart]) -> tuple[Follower, ...]:
-    """Return the further parts of a key, the next one changing slowest, so that all combinations differ."""
+    """Return the further parts of a key; the first of them changes slowest, so all combinations differ."""
     each = [one.values.distribution.values for one in others]
     return tuple(
         Follower(one.values, tuple(each[:number]), number == len(others) - 1, one.is_even, one.alone)
@@ -211,10 +211,11 @@ def followers_of(others: Sequence[FurtherPart]) -> tuple[Follower, ...]:
 def referring_values(
     seen: ColumnStatistics, key: Key, size: RowCounts, original: float, *, is_unique: bool
 ) -> OrderedValues:
-    """Return the values of a foreign key: ranks of the key that it refers to, as frequent as its own values.
+    """Return a foreign key's values: ranks of the referenced key with the foreign key's frequencies.
 
-    ``seen`` are statistics of the column that refers to the key's leading one; ``original`` is how many rows
-    the key's table has in the original: where the copy has fewer, the foreign key has fewer values too.
+    ``seen`` are the statistics of the column that references the key's leading column. ``original`` is the
+    number of rows of the referenced table in the original; if the copy has fewer, the foreign key has
+    proportionally fewer distinct values.
     """
     shape = _referring_shape(seen, key, size.rows, is_unique=is_unique)
     if shape.distinct is not None and not shape.ranges:
@@ -231,11 +232,11 @@ def referring_values(
 
 
 def _referring_shape(seen: ColumnStatistics, key: Key, rows: int, *, is_unique: bool) -> Shape:
-    """Return a foreign key's values as ranks of the key."""
+    """Return the shape of a foreign key's values as ranks of the referenced key."""
     of_common = [key.ranks_of(one) for one in seen.common]
     of_bounds = {one: key.ranks_of(one) for one in seen.bounds}
     if any(one is not None and len(one) > 1 for one in (*of_common, *of_bounds.values())):
-        # The key's leading column alone does not tell its rows apart.
+        # The key's leading column is not unique.
         with_value = max(1e-9, 1 - seen.null_fraction)
         masses = [one / with_value for one in seen.frequencies]
         known = sorted(
@@ -256,7 +257,7 @@ def _referring_shape(seen: ColumnStatistics, key: Key, rows: int, *, is_unique: 
 
 
 def _with_gaps(known: Sequence[tuple[int, int, float]], size: int) -> list[tuple[float, float, float]]:
-    """Return ranges with their shares, and those between them, which share the rest by their widths."""
+    """Return ranges with their shares, and the gaps between them, which share the rest by width."""
     found: list[tuple[float, float, float]] = []
     gaps: list[tuple[int, int]] = []
     end = 0
@@ -283,13 +284,13 @@ def _through(key: Key, made: Distribution, text: str) -> range | None:
 
 
 def _apart(ranks: Sequence[int | None], rows: int) -> list[int | None]:
-    """Return ranks of which no two are the same, as long as there are free ones: the next ones instead."""
+    """Return distinct ranks as long as free ones remain: a rank already taken moves to the next free one."""
     taken: set[int] = set()
     found: list[int | None] = []
     for rank in ranks:
         if rank is not None and len(taken) < rows:
             while rank in taken:
-                rank = (rank + 1) % rows  # noqa: PLW2901 — the place it moves to
+                rank = (rank + 1) % rows  # noqa: PLW2901 — it moves to the next rank
             taken.add(rank)
         found.append(rank)
     return found

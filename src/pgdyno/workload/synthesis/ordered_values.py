@@ -1,4 +1,4 @@
-"""The values of a column in their order, and the shape that statistics give them."""
+"""Ordered values of a column, and their shape according to statistics."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _UNKNOWN_DISTINCT = 100  # arbitrary
 class OrderedValues:
     """Values of one column, or of a foreign key's columns together, by their places in the order.
 
-    ``render`` returns texts for each column. ``ranks_of`` returns where a value that the original has in the
-    column with the number ``leading`` would be; it is None for a value without a place.
+    ``render`` returns texts for each column. ``ranks_of`` returns the ranks that a value of the original
+    would have in column number ``leading``; None for a value without a place.
     """
 
     distribution: Distribution
@@ -27,13 +27,13 @@ class OrderedValues:
     leading: int = 0
 
     def at(self, ranks: Integers) -> list[list[str]]:
-        """Return the texts of these ranks, for each column."""
+        """Return the texts at these ranks for each column."""
         return self.render(self.distribution.places(ranks))
 
 
 @dataclass(frozen=True)
 class RowCounts:
-    """Rows of the copy, and of the original; and how many may have the same value: None, any."""
+    """Numbers of rows of the copy, of the original, and of those that may share a value (None: any)."""
 
     rows: int
     original: float
@@ -48,7 +48,7 @@ def shape_of(
     is_unique: bool,
     is_whole: bool = True,
 ) -> Shape:
-    """Return the shape of values on a scale, as statistics have it."""
+    """Return the shape of values on a scale according to statistics."""
     with_value = max(1e-9, 1 - seen.null_fraction)
     common = [
         (value, frequency / with_value)
@@ -62,13 +62,13 @@ def shape_of(
 
 
 def distinct_values(seen: ColumnStatistics, rows: int) -> float:
-    """Return how many distinct values there are to be among these rows, which have a value."""
-    if seen.distinct < 0:  # a share of all rows, those without a value among them
+    """Return the number of distinct values to generate among ``rows`` rows that are not NULL."""
+    if seen.distinct < 0:  # a share of all rows, including NULL
         return min(rows, -seen.distinct * rows / max(1e-9, 1 - seen.null_fraction))
     return min(seen.distinct or _UNKNOWN_DISTINCT, rows)
 
 
 def ranks_of(made: Distribution, parse: Callable[[str], float | None], text: str) -> range | None:
-    """Return where a value is in a distribution; None for one without a place on its scale."""
+    """Return the ranks of a value in a distribution; None for one without a place on its scale."""
     value = parse(text)
     return None if value is None else made.ranks_of(value)

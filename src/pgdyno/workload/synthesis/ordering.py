@@ -1,10 +1,10 @@
-"""The order of a column's values in the rows of a table, as its correlation says.
+"""The order of a column's values in the rows of a table, for a given correlation.
 
-A column's values in their order have ranks 0 … n - 1. An ordering tells which rank the row at a position has:
-a permutation that is computed for any positions, without a table of it.
+A column's sorted values have ranks 0 … n - 1. An ordering maps the position of a row to its rank: it is a
+permutation that is computed for any position, without storing it.
 
-Of each hundred rows, some have the rank of their position, and the rest exchange theirs at random. So the
-correlation between position and rank is the share of the former.
+Of each hundred rows, some have a rank equal to their position, and the others are permuted randomly. The
+share of the former is the correlation between position and rank.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 Integers = NDArray[np.int64]
 
 _CYCLE = 100
-_ONE_CYCLE = 10_000  # smaller tables are one cycle: a hundredth of them would be a few rows
-_GOLDEN = 0.618  # spreads the rows of a cycle that keep their ranks
-_ROUNDS = 4  # of a Feistel network: from three on, it is a pseudo-random permutation (Luby and Rackoff, 1988)
+_ONE_CYCLE = 10_000  # smaller tables are a single cycle: a hundredth of them would be only a few rows
+_GOLDEN = 0.618  # spreads the rows that keep their ranks over a cycle
+_ROUNDS = 4  # of a Feistel network: three or more give a pseudo-random permutation (Luby and Rackoff, 1988)
 
 
 def mixed(values: Integers, seed: int) -> NDArray[np.uint64]:
-    """Return pseudo-random numbers of 64 bits, equal ones for equal values.
+    """Return pseudo-random 64-bit numbers, equal ones for equal values.
 
     Source: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
     """
@@ -37,18 +37,18 @@ def mixed(values: Integers, seed: int) -> NDArray[np.uint64]:
 
 
 def fractions(values: Integers, seed: int) -> NDArray[np.float64]:
-    """Return pseudo-random numbers from 0 up to 1, equal ones for equal values."""
+    """Return pseudo-random numbers in [0, 1), equal ones for equal values."""
     return (mixed(values, seed) >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
 def shuffled(values: Integers, size: int, seed: int) -> Integers:
-    """Return a pseudo-random permutation of 0 … size - 1, at these values."""
+    """Return a pseudo-random permutation of 0 … size - 1, applied to ``values``."""
     if size <= 1:
         return values
     half = max(1, ((size - 1).bit_length() + 1) // 2)
     found = _feistel(values, half, seed)
     outside = np.flatnonzero(found >= size)
-    while outside.size:  # it permutes a power of four: walk on until within the size
+    while outside.size:  # it permutes a range of size 4^k: repeat until within ``size``
         found[outside] = _feistel(found[outside], half, seed)
         outside = outside[found[outside] >= size]
     return found
@@ -65,9 +65,9 @@ def _feistel(values: Integers, half: int, seed: int) -> Integers:
 
 @dataclass(frozen=True)
 class Ordering:
-    """The ranks of a table's rows. ``kept`` is the share of rows with the rank of their position.
+    """The ranks of a table's rows. ``kept`` is the share of rows with a rank equal to their position.
 
-    Negative: ranks count from the end.
+    If it is negative, ranks count from the end.
     """
 
     rows: int
@@ -84,7 +84,7 @@ class Ordering:
         ranks = positions.copy()
         number, phase = positions // cycle, positions % cycle * step % cycle
         whole = self.rows // cycle
-        moving = np.flatnonzero((phase >= keeping) & (number < whole))  # the rest of a cycle keeps its ranks
+        moving = np.flatnonzero((phase >= keeping) & (number < whole))  # incomplete cycles keep their ranks
         if moving.size:
             width = cycle - keeping
             places = number[moving] * width + phase[moving] - keeping
@@ -95,10 +95,10 @@ class Ordering:
 
 
 def kept_share(correlation: float, squares: float, cubes: float) -> float:
-    """Return the share of rows that keep their ranks, for the correlation that ANALYZE is to find.
+    """Return the share of rows that must keep their ranks for ANALYZE to compute this correlation.
 
-    ``squares`` and ``cubes`` are sums of powers of the frequencies of values. ANALYZE sorts equal values by
-    their position: so values in any order have the sum of squares as their correlation, and those in
+    ``squares`` and ``cubes`` are sums of powers of the values' frequencies. ANALYZE sorts equal values by
+    position: so its correlation for values in random order is the sum of squares, and for values in
     descending order twice the sum of cubes, minus one.
     """
     if squares >= 1:

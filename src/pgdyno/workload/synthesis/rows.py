@@ -1,4 +1,4 @@
-"""Made-up rows of a table, block by block, as COPY takes them."""
+"""Generated rows of a table in blocks of COPY's text format."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pgdyno.workload.synthesis.ordered_values import OrderedValues
 from pgdyno.workload.synthesis.ordering import Integers, Ordering, fractions, shuffled
 
 NULL = "\\N"
-_BLOCK_BYTES = 8 << 20  # of text: arbitrary; the fixed cost of a block is small against it
+_BLOCK_BYTES = 8 << 20  # of text: arbitrary; large enough for a negligible fixed cost per block
 _MOST_ROWS = 20_000
 
 
 @dataclass(frozen=True)
 class Determined:
-    """Values that those of another part determine, of which there are ``values``, in a share of the rows."""
+    """Dependency on part number ``by`` with ``values`` distinct values, in a share ``degree`` of the rows."""
 
     by: int
     values: int
@@ -32,9 +32,9 @@ class Determined:
 class DrawnColumns:
     """Columns of a table that are drawn together.
 
-    ``ordering`` gives the ranks of rows with a value; ``follower`` and ``determined`` take them from another
-    part, whose number is ``by``. ``values`` None: the ``fill`` alone makes texts, NULL if there is none.
-    ``nulls`` rows have none.
+    ``ordering`` gives the ranks of rows that are not NULL; ``follower`` and ``determined`` derive them from
+    another part, given by its number. If ``values`` is None, ``fill`` generates the texts, or all rows are
+    NULL if it is None too. ``nulls`` is the number of rows with NULL.
     """
 
     columns: tuple[str, ...]
@@ -49,7 +49,10 @@ class DrawnColumns:
 
 @dataclass(frozen=True)
 class TableRows:
-    """The rows of a table. ``width_bytes`` of one, about. Parts come after those that they depend on."""
+    """The rows of a table; ``width_bytes`` is the approximate size of one.
+
+    Parts come after those that they depend on.
+    """
 
     rows: int
     parts: tuple[DrawnColumns, ...]
@@ -57,11 +60,11 @@ class TableRows:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns in the order of the rows' texts."""
+        """Column names in the order of the rows' fields."""
         return tuple(name for part in self.parts for name in part.columns)
 
     def blocks(self, emptied: frozenset[str] = frozenset()) -> Iterator[tuple[int, bytes]]:
-        """Yield numbers of rows, and their text; NULL in columns that are ``emptied``."""
+        """Yield blocks as a number of rows and their text, with NULL in columns that are ``emptied``."""
         length = max(1, min(_MOST_ROWS, _BLOCK_BYTES // max(1, self.width_bytes)))
         seen = [0] * len(self.parts)
         for first in range(0, self.rows, length):
@@ -86,7 +89,7 @@ def _block(table: TableRows, positions: Integers, seen: list[int], emptied: froz
 
 
 def _missing(part: DrawnColumns, rows: int, positions: Integers) -> NDArray[np.bool_]:
-    """Return which rows have NULL: exactly as many of the table as are to."""
+    """Return a mask of the rows with NULL, exactly ``part.nulls`` in the whole table."""
     if part.values is None and part.fill is None:
         return np.ones(len(positions), dtype=np.bool_)
     if part.nulls == 0:
@@ -102,7 +105,7 @@ def _texts(
     places: Sequence[Places | None],
     rows: int,
 ) -> tuple[Places | None, list[list[str]]]:
-    """Return the texts of rows with a value, and their places.
+    """Return the places of rows, None without values, and the texts of rows that are not NULL.
 
     Parts that others depend on have places for all rows.
     """
@@ -119,7 +122,7 @@ def _texts(
     elif part.ordering is not None and part.ordering.rows == rows:
         ranks = part.ordering.ranks(positions)
     else:
-        assert part.ordering is not None  # noqa: S101 — it is one or the other
+        assert part.ordering is not None  # noqa: S101 — a part has a follower or an ordering
         ranks = np.zeros(len(positions), dtype=np.int64)
         ranks[~missing] = part.ordering.ranks(before + np.arange(len(positions) - int(missing.sum())))
     if part.determined is not None:
@@ -132,13 +135,13 @@ def _texts(
 def _determined(
     part: DrawnColumns, ranks: Integers, positions: Integers, places: Sequence[Places | None]
 ) -> Integers:
-    """Return ranks that follow from another part's values, in a share of the rows."""
-    assert part.determined is not None  # noqa: S101 — the caller has looked
+    """Return ranks that depend on another part's values in a share of the rows."""
+    assert part.determined is not None  # noqa: S101 — the caller has checked
     assert part.values is not None  # noqa: S101 — it has ranks
     by = places[part.determined.by]
     assert by is not None  # noqa: S101 — parts come after those that they depend on
     made = part.values.distribution
-    # Values are dealt evenly over the whole order, so that each is about as frequent as it is to be.
+    # Determined values are spread evenly over all ranks, which roughly preserves their frequencies.
     each = made.rows / max(1, part.determined.values)
     theirs = ((shuffled(by.ordinal, part.determined.values, part.seed) + 0.5) * each).astype(np.int64)
     follows = fractions(positions, part.seed + 1) < part.determined.degree
@@ -169,7 +172,7 @@ def _with_nulls(texts: list[list[str]], missing: NDArray[np.bool_], columns: int
 
 
 def _escaped(texts: list[str]) -> list[str]:
-    """Return texts as COPY takes them: labels and kept texts may have characters that mean something."""
+    """Return texts escaped for COPY: labels and kept texts may contain special characters."""
     joined = "\x00".join(texts)
     if not any(one in joined for one in "\\\t\n\r"):
         return texts

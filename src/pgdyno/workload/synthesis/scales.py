@@ -1,6 +1,6 @@
-"""Values of types with a scale, as numbers, and back as PostgreSQL's texts of them.
+"""Conversion of values with a scale to numbers, and back to PostgreSQL's text format.
 
-Texts are those of ``DateStyle`` ISO, ``IntervalStyle`` iso_8601 and the time zone UTC.
+Texts are in ``DateStyle`` ISO, ``IntervalStyle`` iso_8601 and time zone UTC.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-_LARGEST = 1 << 62  # of whole numbers: differences of two fit into 64 bits
+_LARGEST = 1 << 62  # of integers: the difference of two fits into 64 bits
 _MOST_DECIMALS = 15
 _DAY_US = 86_400_000_000
 _SECOND_US = 1_000_000
-_LATEST_US = 253_402_300_799_999_999  # the year 9999: numpy writes later ones otherwise than PostgreSQL
-_EARLIEST_US = -62_135_596_800_000_000  # the year 1
+_LATEST_US = 253_402_300_799_999_999  # year 9999: numpy and PostgreSQL format later ones differently
+_EARLIEST_US = -62_135_596_800_000_000  # start of year 1
 _TIME = re.compile(r"(\d+):(\d+):(\d+)(?:\.(\d+))?")
 _STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?: [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(?:\+00)?)?")
 _DURATION = re.compile(
@@ -38,9 +38,9 @@ _UNITS_US = (
 
 @dataclass(frozen=True)
 class Scale:
-    """A type's values as numbers. ``parse`` returns None for a text that has no place on it.
+    """A type's values as numbers. ``parse`` returns None for a text without a place on the scale.
 
-    ``usual`` is where values lie whose bounds are not known. ``is_whole``: they are whole numbers.
+    ``usual`` is the default range without known bounds. ``is_whole``: values are integers.
     """
 
     parse: Callable[[str], float | None]
@@ -50,9 +50,9 @@ class Scale:
 
 
 def scale_of(type_: str, labels: Sequence[str], known: Sequence[str], modifier: int) -> Scale | None:
-    """Return the scale of a type; None if its values are not numbers or points in time.
+    """Return the scale of a type; None if its values are not convertible to numbers.
 
-    ``known`` are values of the column: of numeric without a scale, they tell how many decimals there are.
+    ``known`` are values of the column: for numeric without a scale, they show the number of decimal places.
     """
     if type_ == "bool":
         return _labels(("f", "t"))
@@ -84,8 +84,8 @@ def _float(text: str) -> float | None:
 
 
 def _decimals(known: Sequence[str], modifier: int) -> Scale:
-    """Return the scale of ``numeric``: whole numbers of its last decimal, if they fit into 64 bits."""
-    if modifier >= 4:  # as PostgreSQL stores it: precision and scale, and 4 bytes of a header
+    """Return the scale of ``numeric``: integers in units of the last decimal place, limited to 64 bits."""
+    if modifier >= 4:  # PostgreSQL's format: precision and scale, plus a header of 4 bytes
         places = ((modifier - 4) & 0x7FF ^ 1024) - 1024
     else:
         places = max((len(one.partition(".")[2]) for one in known), default=0)
@@ -122,7 +122,7 @@ def _labels(labels: Sequence[str]) -> Scale:
 
 
 def _instant(text: str) -> int | None:
-    """Return microseconds since 1970 of a date or time stamp; None for infinity, and before our era."""
+    """Return a date or time stamp in microseconds since 1970; None for infinity and for years BC."""
     if _STAMP.fullmatch(text) is None:
         return None
     try:

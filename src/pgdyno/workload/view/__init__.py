@@ -1,1 +1,1 @@
-"""Captured workloads and their replays, for people. Pure."""
+"""Text and tables about captured workloads and their replays. Pure."""

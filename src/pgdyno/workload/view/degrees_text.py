@@ -1,4 +1,4 @@
-"""The parallel workers of a workload's statements as a table, and notes on it. Pure."""
+"""A table of the parallel workers planned for a workload's statements, with notes. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pgdyno.report.elements.tables import NOTHING, Column, Table
 
 
 def degrees_table(workload: CapturedWorkload, found: Sequence[StatementDegree]) -> Table:
-    """Return the statements that may have workers, each with their number and the limits that decided it."""
+    """Return a table of the statements that may use workers, with their number and the deciding limits."""
     of = "time" if any(one.seen.time_ms for one in workload.statements) else "calls"
     columns = (
         Column("Statement"),
@@ -29,18 +29,18 @@ def degrees_table(workload: CapturedWorkload, found: Sequence[StatementDegree]) 
 
 
 def degrees_notes(workload: CapturedWorkload, found: Sequence[StatementDegree]) -> Iterator[str]:
-    """Yield the number of statements that are not in the table, and how far it holds."""
+    """Yield notes on the statements not in the table, and on the table's validity."""
     if never := [one for one in found if one.is_never]:
         share = numbers.share(sum(one.share for one in never), 1)
         yield (
-            f"never with workers: {_counted(len(never), 'statement')} more, {share}; PostgreSQL plans none "
-            "for what writes rows, or begins or ends a transaction"
+            f"never with workers: {_counted(len(never), 'statement')} more, {share}; PostgreSQL plans no "
+            "workers for statements that write rows, or begin or end a transaction"
         )
     if workload.omitted:
-        yield f"not looked at: {_counted(len(workload.omitted), 'statement')} that cannot be replayed"
+        yield f"not planned: {_counted(len(workload.omitted), 'statement')} that cannot be replayed"
     yield (
-        "values of parameters are typical ones of the planner's statistics; others can have other workers, "
-        "where partitions are pruned or other numbers of rows are found"
+        "parameters have typical values from the planner's statistics; with other values the number of "
+        "workers can differ, due to partition pruning or different row counts"
     )
 
 

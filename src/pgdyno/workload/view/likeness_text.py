@@ -1,4 +1,4 @@
-"""How like its original a replayed workload is, in words and as a table. Pure."""
+"""Likeness of a replayed workload to its original, as sentences and as a table. Pure."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from pgdyno.report.elements.tables import NOTHING, Column, Table
 def likeness_sentences(experiment: Experiment) -> Iterator[str]:
     """Yield a sentence for each captured workload whose likeness is known."""
     for workload, found in experiment.likenesses.items():
-        said = likeness_words(found)
-        yield f"{workload}: {said[0].lower()}{said[1:]}"
+        sentence = likeness_words(found)
+        yield f"{workload}: {sentence[0].lower()}{sentence[1:]}"
 
 
 def likeness_words(found: Likeness) -> str:
-    """Return the one number, and which quantity it is of."""
+    """Return the smallest likeness, that of each quantity, and a verdict."""
     least = min(found.by_quantity, key=lambda quantity: found.by_quantity[quantity])
-    said = ", ".join(f"{quantity} {value:.2f}" for quantity, value in found.by_quantity.items())
+    values = ", ".join(f"{quantity} {value:.2f}" for quantity, value in found.by_quantity.items())
     verdict = "this is the workload"
     if found.least < LEAST_LIKENESS:
         where = _most_different(found, least)
-        kind = "another" if found.is_another_workload else "something like the"
-        verdict = f"this is {kind} workload, and differs most in {least}{where}"
-    return f"Likeness {found.least:.2f} ({said}): {verdict}"
+        kind = "a different" if found.is_another_workload else "a similar"
+        verdict = f"this is {kind} workload, which differs most in {least}{where}"
+    return f"Likeness {found.least:.2f} ({values}): {verdict}"
 
 
 def _most_different(found: Likeness, quantity: str) -> str:
-    """Name the statement whose share of a quantity differs most."""
+    """Return a phrase on the statement with the largest difference in its share of a quantity."""
 
     def distance(one: StatementLikeness) -> float:
         return abs(one.original[quantity] - one.replay[quantity])
@@ -37,16 +37,16 @@ def _most_different(found: Likeness, quantity: str) -> str:
     if not found.statements:
         return ""
     one = max(found.statements, key=distance)
-    return f", above all in {one.name} ({one.original[quantity]:.1%} of them → {one.replay[quantity]:.1%})"
+    return f", above all for {one.name} (share {one.original[quantity]:.1%} → {one.replay[quantity]:.1%})"
 
 
 def likeness_table(found: Likeness) -> Table:
-    """Return each statement's shares, of the original and of the replay, and the time of a call."""
+    """Return a table of each statement's shares and time per call, in the original and in the replay."""
     quantities = tuple(found.by_quantity)
     columns = (
         Column("Statement"),
         *(Column(quantity, is_number=True) for quantity in quantities),
-        Column("ms a call", is_number=True),
+        Column("ms/call", is_number=True),
     )
     rows = tuple(
         (
@@ -56,4 +56,4 @@ def likeness_table(found: Likeness) -> Table:
         )
         for one in sorted(found.statements, key=lambda one: -one.original.get("time", one.original["calls"]))
     )
-    return Table("Each statement's share of what the server counted, original → replay", columns, rows)
+    return Table("Each statement's share of the server's counts, original → replay", columns, rows)

@@ -1,4 +1,4 @@
-"""A captured workload as a terminal shows it. Pure."""
+"""A captured workload as text for a terminal. Pure."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _MOST_OMITTED = 10
 
 
 def workload_text(workload: CapturedWorkload) -> str:
-    """Return the origin of a workload, its transactions and its gaps."""
+    """Return a workload's origin, its transactions and its gaps."""
     lines = [
         f"{workload.name}: {workload.database} on PostgreSQL {workload.server_version}{_seen_for(workload)}",
         (
             f"  {_counted(len(workload.statements), 'statement')} in "
-            f"{_counted(len(workload.transactions), 'kind')} of transactions, "
-            f"{_counted(workload.clients, 'client')} at work on average; it "
-            f"{'only reads' if workload.is_read_only else 'reads and writes'}"
+            f"{_counted(len(workload.transactions), 'kind')} of transaction, "
+            f"{_counted(workload.clients, 'active client')} on average, "
+            f"{'read-only' if workload.is_read_only else 'reads and writes'}"
         ),
-        f"  {numbers.share(workload.replayed_share)} of the calls are of statements that can be replayed",
+        f"  {numbers.share(workload.replayed_share)} of the calls can be replayed",
     ]
     lines += _pauses(workload)
     whole = sum(one.weight for one in workload.transactions)
@@ -51,12 +51,12 @@ def _pauses(workload: CapturedWorkload) -> Iterator[str]:
     if not workload.pauses_s:
         return
     if not any(workload.pauses_s):
-        yield "  sessions begin the next transaction at once"
+        yield "  sessions begin the next transaction without a pause"
         return
     typical, mean = (numbers.duration(of(workload.pauses_s)) for of in (median, fmean))
     yield (
-        f"  {_counted(workload.pausing_clients, 'session')}, which pause between two transactions for "
-        f"{typical} (median; {mean} on average): replay --pauses does so, too"
+        f"  {_counted(workload.pausing_clients, 'session')} pausing between two transactions for "
+        f"{typical} (median; {mean} on average); replay --pauses reproduces the pauses"
     )
 
 
@@ -75,11 +75,11 @@ def _transaction(one: CapturedTransaction, whole: float) -> Iterator[str]:
 def _parameter(one: Parameter) -> str:
     match one:
         case ColumnValue(column):
-            shown = _short_path(column)
+            shown = _without_schema(column)
         case ArrayOf(column, length):
-            shown = f"{length} of {_short_path(column)}"
+            shown = f"{length} of {_without_schema(column)}"
         case NewKey(column):
-            shown = f"new {_short_path(column)}"
+            shown = f"new {_without_schema(column)}"
         case SameValue(parameter, statement, plus):
             of = "" if statement is None else f" of {statement}"
             shown = f"${parameter}{of}{f' + {plus}' if plus else ''}"
@@ -94,15 +94,14 @@ def _parameter(one: Parameter) -> str:
     return shown
 
 
-def _short_path(column: str) -> str:
-    """Return a column without its schema."""
+def _without_schema(column: str) -> str:
     return column.partition(".")[2]
 
 
 def _invariants(invariants: Sequence[Invariant]) -> Iterator[str]:
     if not invariants:
         return
-    yield from ("", "Invariants, checked on each server before a load and after it:")
+    yield from ("", "Invariants, checked on each server before and after a load:")
     for one in invariants:
         match one.expected:
             case Is(value):
@@ -122,7 +121,7 @@ def _omitted(omitted: Sequence[Omitted]) -> Iterator[str]:
         yield f"  {one.seen.calls} calls, {one.seen.time_ms:.0f} ms: {_short(one.sql)}"
         yield f"    {one.why}"
     if len(omitted) > _MOST_OMITTED:
-        yield f"  and {len(omitted) - _MOST_OMITTED} more: the file has all"
+        yield f"  and {len(omitted) - _MOST_OMITTED} more: see the file"
 
 
 def _short(sql: str) -> str:

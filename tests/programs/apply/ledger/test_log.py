@@ -164,8 +164,8 @@ def test_states_of_a_receipt_that_is_lost_are_damage_too(tmp_path: Path) -> None
     (tmp_path / JOURNAL_FILE).write_bytes(b"".join(lines[1:]))
     damage = read_journal(tmp_path).damage
     assert [line.split(":")[0] for line in damage] == [
-        "line 2 of the journal does not make sense",
-        "line 3 of the journal does not make sense",
+        "line 2 of the journal is invalid",
+        "line 3 of the journal is invalid",
     ]
 
 
@@ -177,7 +177,7 @@ def test_a_journal_of_a_newer_pgdyno_is_not_guessed_at(
         written(tmp_path)
     with pytest.raises(StorageError) as caught:
         read_journal(tmp_path)
-    assert caught.value.message == "the journal was written in format 2, this pgdyno knows 1"
+    assert caught.value.message == "the journal has format 2, but this pgdyno only supports format 1"
 
 
 def test_nobody_else_may_read_the_journal(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_disk_that_fills_up_is_an_error_and_the_journal_goes_on_when_there_is_
         assert caught.value.message == f"could not write the journal in {directory}"
         assert caught.value.detail == "No space left on device"
         assert caught.value.hint is not None
-        assert caught.value.hint.startswith("without a receipt nothing is changed: make room")
+        assert caught.value.hint.startswith("nothing is changed without a receipt: free disk space")
         assert (contents.damage, [one.id[-2:] for one in contents.receipts]) == ((), ["01", "03"])
 
 
@@ -267,7 +267,7 @@ def test_half_a_line_is_taken_back(
 def test_a_journal_is_held_by_one_process_at_a_time(tmp_path: Path) -> None:
     with open_journal(tmp_path), pytest.raises(LockHeldError) as caught, open_journal(tmp_path):
         pytest.fail("the second one got it")
-    assert caught.value.message == "another pgdyno is changing something on this host"
+    assert caught.value.message == "another pgdyno process is making changes on this host"
     assert caught.value.detail == f"process {os.getpid()} holds {tmp_path / 'lock'}"
     with open_journal(tmp_path):
         pass
@@ -284,7 +284,7 @@ def test_a_full_disk_does_not_keep_anybody_from_the_lock(tmp_path: Path) -> None
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
-    assert caught.value.detail == f"a process that has not yet said its number holds {path}"
+    assert caught.value.detail == f"a process that has not yet written its process id holds {path}"
 
 
 def test_a_restart_counts_as_running_until_it_is_known_to_have_ended(tmp_path: Path) -> None:

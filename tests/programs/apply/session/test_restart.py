@@ -84,9 +84,9 @@ def test_why_the_server_is_not_back_is_said(tmp_path: Path) -> None:
     mark = tmp_path / "restarted"
     with in_vain(), pytest.raises(ServerStartError) as caught:
         CommandRestarter(("touch", str(mark)), Server(mark, polls=1000), limit_s=LIMIT_S).restart()
-    assert caught.value.message == "the server was not back within 60 s of its restart"
+    assert caught.value.message == "the server was not up within 60 s of its restart"
     assert caught.value.detail == "could not connect: the server is starting up"
-    assert caught.value.hint == "the server's own log says why"
+    assert caught.value.hint == "see the server's log for the reason"
 
 
 def test_a_server_that_still_runs_was_not_restarted(tmp_path: Path) -> None:

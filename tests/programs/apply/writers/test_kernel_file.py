@@ -12,7 +12,7 @@ from tests.fix_disk import small_disk
 from tests.unit.apply.machines import make_machine
 
 from pgdyno.apply.writers.huge_page_pool import HugePagePoolWriter
-from pgdyno.apply.writers.kernel_file import KernelFileWriter, set_anew
+from pgdyno.apply.writers.kernel_file import KernelFileWriter, reset_with_key
 from pgdyno.base.errors import PrivilegeError, SettingError
 from pgdyno.base.ports import Found
 
@@ -106,7 +106,7 @@ def test_a_file_that_is_not_there_is_no_setting_of_this_kernel(root: Path) -> No
             attempt(missing)
         assert str(caught.value) == (
             'this kernel has no "kernel.sched_min_granularity_ns"\n'
-            "DETAIL:  there is no file /proc/sys/kernel/sched_min_granularity_ns"
+            "DETAIL:  /proc/sys/kernel/sched_min_granularity_ns does not exist"
         )
 
 
@@ -145,9 +145,7 @@ def test_a_value_that_is_refused_is_said_with_the_kernels_words(
     monkeypatch.setattr("os.write", refuse)
     with pytest.raises(SettingError) as caught:
         KernelFileWriter(root).write(SWAPPINESS, "9999")
-    assert str(caught.value) == (
-        'the kernel does not take "9999" for vm.swappiness\nDETAIL:  Invalid argument'
-    )
+    assert str(caught.value) == 'the kernel rejects "9999" for vm.swappiness\nDETAIL:  Invalid argument'
 
 
 def test_a_file_that_goes_away_meanwhile_is_said(root: Path) -> None:
@@ -169,9 +167,9 @@ def test_two_limits_of_0_could_not_be_given_back(root: Path) -> None:
     with pytest.raises(SettingError) as caught:
         writer.rehearse(BYTES, writer.read(BYTES))
     assert str(caught.value) == (
-        "vm.dirty_bytes is not changed, because it could not be changed back\n"
-        "DETAIL:  vm.dirty_bytes and vm.dirty_ratio are both 0: writing one may leave the other as it is\n"
-        "HINT:  leave it out"
+        "vm.dirty_bytes is not changed, because it could not be restored\n"
+        "DETAIL:  vm.dirty_bytes and vm.dirty_ratio are both 0: writing one may not change the other\n"
+        "HINT:  omit it"
     )
 
 
@@ -183,7 +181,7 @@ def test_a_scheduler_is_read_with_what_the_kernel_sets_anew(root: Path) -> None:
     writer = KernelFileWriter(root)
     found = writer.read(f"{queue}/scheduler")
     assert found.value == "mq-deadline"
-    assert set_anew(found) == {f"{queue}/nr_requests": "64", f"{queue}/iosched/fifo_batch": "3"}
+    assert reset_with_key(found) == {f"{queue}/nr_requests": "64", f"{queue}/iosched/fifo_batch": "3"}
 
 
 @pytest.mark.parametrize(
@@ -249,7 +247,7 @@ def test_sizes_between_two_are_on_the_way(now: str, *, is_on_the_way: bool) -> N
 def test_what_the_kernel_keeps_free_for_huge_pages_is_found_with_their_policy(tmp_path: Path) -> None:
     policy, kept_free = "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/sys/vm/min_free_kbytes"
     root = make_machine(tmp_path, {policy: "always [madvise] never", kept_free: "67584"})
-    assert set_anew(KernelFileWriter(root).read(policy)) == {kept_free: "67584"}
+    assert reset_with_key(KernelFileWriter(root).read(policy)) == {kept_free: "67584"}
 
 
 def test_pages_that_somebody_gives_back_while_they_are_counted_do_not_stay(

@@ -124,8 +124,8 @@ def test_a_link_is_not_written_through(root: Path, writer: PersistedFileWriter) 
     with pytest.raises(OwnershipError) as caught:
         writer.check(SYSCTLS)
     assert str(caught.value) == (
-        "/etc/sysctl.d/60-pgdyno.conf is not a plain file: it was replaced by something else\n"
-        "HINT:  take it away, or leave out --persist"
+        "/etc/sysctl.d/60-pgdyno.conf is not a regular file: it was replaced by something else\n"
+        "HINT:  remove it, or omit --persist"
     )
 
 
@@ -147,8 +147,8 @@ def test_a_directory_on_a_read_only_disk_is_refused_before_anything_is_changed(
         writer.check(RULES)
     assert str(caught.value) == (
         "cannot write /etc/udev/rules.d/60-pgdyno.rules\n"
-        "DETAIL:  /etc is closed to this user, or read-only\n"
-        "HINT:  run pgdyno as root, or leave out --persist"
+        "DETAIL:  /etc is not writable for this user\n"
+        "HINT:  run pgdyno as root, or omit --persist"
     )
 
 

@@ -72,7 +72,7 @@ def test_the_compiler_of_another_machine_is_found_and_named_with_its_packages(pa
     with pytest.raises(InstallationError) as caught:
         find_compiler("gcc", parse_recipe("o2"), AARCH64)
     assert str(caught.value) == (
-        "PostgreSQL cannot be built for aarch64 here yet\n"
+        "PostgreSQL cannot be built for aarch64 on this host yet\n"
         "DETAIL:  missing: aarch64-linux-gnu-gcc\n"
         "HINT:  dpkg --add-architecture arm64 && apt-get update && apt-get install gcc-aarch64-linux-gnu"
     )
@@ -104,7 +104,7 @@ def test_what_is_missing_is_named_with_its_packages(path: Path) -> None:
     with pytest.raises(InstallationError) as caught:
         find_compiler("clang", parse_recipe("pgo+lto"))
     assert str(caught.value) == (
-        "PostgreSQL cannot be built here yet\n"
+        "PostgreSQL cannot be built on this host yet\n"
         "DETAIL:  missing: llvm-profdata-19\n"
         "HINT:  apt-get install llvm-19"
     )

@@ -9,7 +9,7 @@ import pytest
 
 from pgdyno.base.errors import InstallationError
 from pgdyno.builds.compiling.regression import REGRESSION, run_suite, suites_of, with_tests
-from pgdyno.builds.making import Making
+from pgdyno.builds.make import Making
 
 pytestmark = pytest.mark.skipif(
     shutil.which("make") is None or shutil.which("setpriv") is None,
@@ -82,7 +82,7 @@ def test_tests_of_two_kinds_are_added_up_and_all_have_to_pass(tmp_path: Path) ->
 def test_tests_that_failed_are_named(said: str, tmp_path: Path) -> None:
     with pytest.raises(InstallationError) as caught:
         run_suite(making(tmp_path, said, status=1), REGRESSION, {}, lambda _: None)
-    assert caught.value.message == "PostgreSQL 18.6 does not pass its own tests: regress"
+    assert caught.value.message == "PostgreSQL 18.6 failed its own tests: regress"
     assert caught.value.detail == "failed: boolean, char"
     assert (caught.value.hint or "").endswith("tree/src/test/regress")
 

@@ -120,7 +120,7 @@ def test_a_build_that_lost_its_flags_is_not_accepted(build: SourceBuild, tmp_pat
     with pytest.raises(InstallationError) as caught:
         build.run(tmp_path / "destination", lambda _: None)
     assert caught.value.message == "PostgreSQL 17 was not built with -O2"
-    assert caught.value.detail == "pg_config says: -Wall -O1"
+    assert caught.value.detail == "pg_config reports: -Wall -O1"
 
 
 def test_a_step_that_never_ends_is_ended_with_all_its_processes(

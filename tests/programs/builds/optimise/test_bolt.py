@@ -31,11 +31,11 @@ def test_what_bolt_says_is_understood() -> None:
 def test_counts_that_say_too_little_are_refused() -> None:
     with pytest.raises(InstallationError) as caught:
         require_reached(SAID.replace("4189 out of", "17 out of"))
-    assert caught.value.message == "training has reached 17 functions by BOLT's counts, too few to go by"
-    assert caught.value.hint == "name more workloads with --train, or leave bolt out of the recipe"
-    with pytest.raises(InstallationError, match="reached 0 functions"):
+    assert caught.value.message == "BOLT's profile covers only 17 functions"
+    assert caught.value.hint == "name more workloads with --train, or remove bolt from the recipe"
+    with pytest.raises(InstallationError, match="covers only 0 functions"):
         require_reached("")
-    with pytest.raises(InstallationError, match="does not say how many branches"):
+    with pytest.raises(InstallationError, match="did not report the number of taken branches"):
         taken_branches("")
 
 

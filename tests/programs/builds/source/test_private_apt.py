@@ -74,7 +74,7 @@ def test_an_archive_out_of_reach_is_reported_in_apts_words_without_the_password(
         'could not read the index of suite "trixie" of http://archive.example.org/debian\n'
         "DETAIL:  Failed to fetch http://archive.example.org/debian/x  Could not resolve\n"
         "         Some index files failed to download.\n"
-        "HINT:  check the network and the archive; finished downloads are kept for the next try"
+        "HINT:  check the network and the archive; finished downloads are kept for the next attempt"
     )
 
 
@@ -89,7 +89,7 @@ def test_a_release_whose_key_the_host_does_not_have_is_not_trusted(tmp_path: Pat
     program(programs / "apt-get", f'echo "{said}" >&2; exit 100')
     with pytest.raises(InstallationError) as caught:
         PrivateApt(REPOSITORY, tmp_path / "apt").majors()
-    assert caught.value.hint == "apt-get install debian-archive-keyring brings the keys of newer releases"
+    assert caught.value.hint == "apt-get install debian-archive-keyring installs the keys of newer releases"
 
 
 def test_the_configuration_takes_over_proxies_and_is_private(tmp_path: Path, programs: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_missing_version_is_answered_with_what_there_is() -> None:
         "DETAIL:  stable has 17\n"
         "         empty has none\n"
         '         could not read the index of suite "testing"\n'
-        "HINT:  ask for a version that is there, or name one of your own by its prefix: /opt/pg16@default"
+        "HINT:  choose a version that exists, or name an installed one by its prefix: /opt/pg16@default"
     )
 
 
@@ -138,9 +138,9 @@ def test_a_package_without_one_upstream_tarball_is_refused() -> None:
     with pytest.raises(InstallationError) as caught:
         describe_package(Suite("stable", (17,), FILES_17[:1]), 17)
     assert caught.value.message == (
-        'the source package postgresql-17 of suite "stable" is not built as expected'
+        'the source package postgresql-17 of suite "stable" has an unexpected structure'
     )
-    assert caught.value.detail == "its files are: postgresql-17_17.11-0+deb13u1.dsc"
+    assert caught.value.detail == "its files: postgresql-17_17.11-0+deb13u1.dsc"
 
 
 @pytest.fixture
@@ -207,6 +207,6 @@ def test_a_tarball_that_is_damaged_is_refused_in_tars_words(tmp_path: Path) -> N
     (tmp_path / "pg.tar.gz").write_bytes(b"no archive")
     with pytest.raises(InstallationError) as caught:
         version_in_tarball(tmp_path / "pg.tar.gz", Path("/src/pg.tar.gz"))
-    assert caught.value.message == "/src/pg.tar.gz holds no sources of PostgreSQL, or is damaged"
+    assert caught.value.message == "/src/pg.tar.gz does not contain PostgreSQL's source, or is damaged"
     assert "gzip: stdin: not in gzip format\n         tar: " in (caught.value.detail or "")
     assert "https://www.postgresql.org/ftp/source/" in (caught.value.hint or "")

@@ -41,7 +41,7 @@ def test_a_build_that_has_failed_is_refused(install_build: Install) -> None:
         with pytest.raises(RefusedError) as caught:
             switch_to(name)
         assert caught.value.message == f"{MANIFEST.name} is not verified"
-        assert caught.value.hint == f"pgdyno build verify {MANIFEST.name} tries it again"
+        assert caught.value.hint == f"pgdyno build verify {MANIFEST.name} verifies it again"
 
 
 def test_a_build_without_hardening_has_to_be_named(install_build: Install) -> None:
@@ -62,7 +62,7 @@ def test_a_patched_build_takes_a_flag(install_build: Install) -> None:
         with pytest.raises(RefusedError) as caught:
             switch_to(name)
         assert caught.value.message == f"{MANIFEST.name} is a patched PostgreSQL"
-        assert caught.value.detail == "patches of pgdyno's to its source: send-buffer, no-failing-recv"
+        assert caught.value.detail == "pgdyno's patches in its source: send-buffer, no-failing-recv"
     with pytest.raises(ConnectionFailedError):  # it came as far as to look for the server
         switch(server_access(NOWHERE), SwitchRequest(MANIFEST.name, accepts_patches=True), Remembered())
 

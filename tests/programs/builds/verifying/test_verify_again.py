@@ -47,7 +47,7 @@ def source(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def failed(*_: object) -> Verified:
-    raise InstallationError("PostgreSQL 18.6 does not pass its own tests: regress")
+    raise InstallationError("PostgreSQL 18.6 failed its own tests: regress")
 
 
 def try_again(name: str, source: Any, verify: Verify = failed, said: Remembered | None = None) -> Manifest:
@@ -126,14 +126,14 @@ def test_the_tests_of_a_patched_build_are_compiled_from_patched_sources(
     (tmp_path / "18/says.patch").write_text(header + DIFF.replace("+echo patched", "+echo otherwise"))
     assert refusal(source) == "changed since: says"
     (tmp_path / "18/says.patch").unlink()
-    assert refusal(source) == "taken out since: says"
+    assert refusal(source) == "removed since: says"
 
 
 def refusal(source: SimpleNamespace) -> str | None:
     """Return which patches of the build this pgdyno does not have."""
     with pytest.raises(InstallationError) as caught:
         try_again(MANIFEST.name, source)
-    assert caught.value.message == f"{MANIFEST.name} was built with other patches than this pgdyno has"
+    assert caught.value.message == f"{MANIFEST.name} was built with patches that differ from this pgdyno's"
     return caught.value.detail
 
 
@@ -163,10 +163,10 @@ def test_without_a_plain_build_of_the_same_source_nothing_is_compared(
         install_build(other)
     with pytest.raises(InstallationError) as caught:
         try_again(MANIFEST.name, source)
-    assert caught.value.message == "there is no plain build to hold built-00000000000a against"
+    assert caught.value.message == "no plain build exists to verify built-00000000000a against"
     assert (
         caught.value.hint
-        == "pgdyno build --source debian:18 --recipe o2 makes one, with --like if that was given"
+        == "pgdyno build --source debian:18 --recipe o2 makes one; add --like if it was used before"
     )
     assert read_manifest(prefix).value == MANIFEST
 
@@ -178,7 +178,7 @@ def test_one_that_fails_is_not_called_verified_any_more(
     prefix = install_build(MANIFEST)
     install_build(PLAIN)
 
-    with pytest.raises(InstallationError, match="does not pass"):
+    with pytest.raises(InstallationError, match="failed its own"):
         try_again(MANIFEST.name, source)
     assert read_manifest(prefix).value == replace(MANIFEST, verified=None)
 
@@ -190,8 +190,10 @@ def test_another_source_is_no_ground_to_judge_by(
     source.sha256, source.version = "cd", "18.7"
     with pytest.raises(InstallationError) as caught:
         try_again(MANIFEST.name, source)
-    assert caught.value.message == 'the source of built-00000000000a, "debian:18", is another now'
-    assert caught.value.detail == "PostgreSQL 18.7, sha256 cd; it was 18.6, ab"
+    assert caught.value.message == (
+        'the source of built-00000000000a, "debian:18", has changed since the build'
+    )
+    assert caught.value.detail == "now PostgreSQL 18.7, sha256 cd; it was 18.6, ab"
 
 
 @needs_make
@@ -239,7 +241,7 @@ def test_what_a_package_has_brought_is_tried_and_not_changed(
     assert read_manifest(prefix).value == MANIFEST
 
     said = Remembered()
-    with pytest.raises(InstallationError, match="does not pass"):
+    with pytest.raises(InstallationError, match="failed its own"):
         try_again(MANIFEST.name, source, said=said)
-    assert said.steps[-1] == "plans go on choosing it until apt-get remove pgdyno-postgresql-18-00000000000a"
+    assert said.steps[-1] == "plans still choose it until apt-get remove pgdyno-postgresql-18-00000000000a"
     assert read_manifest(prefix).value == MANIFEST

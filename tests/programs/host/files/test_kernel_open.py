@@ -79,7 +79,7 @@ def test_a_link_out_of_sys_is_not(root: Path) -> None:
     for name in ("away", "absolute"):
         assert why_refused(root, f"/sys/{name}/backup") == (
             f'"/sys/{name}/backup" is not a file of this kernel\n'
-            f"DETAIL:  /sys/{name}/backup: a link on its path leads elsewhere; nothing was written"
+            f"DETAIL:  /sys/{name}/backup: a symbolic link in the path leads elsewhere; nothing was written"
         )
     assert value_of(root, "/etc/cron.d/backup") == before
 
@@ -92,25 +92,25 @@ def test_below_proc_no_link_is_followed(root: Path, path: str) -> None:
         (root / name).symlink_to("swappiness")
     (root / "proc/sys/linked").symlink_to("vm")
     said = why_refused(root, path)
-    assert "there is a link on its path" in said or "a part of its path is no directory" in said
+    assert "the path contains a symbolic link" in said or "a component of the path is not a directory" in said
     assert value_of(root, SWAPPINESS) == "60"
 
 
 @pytest.mark.usefixtures("_either_way")
 @pytest.mark.parametrize("path", ["/proc/sys/../../etc/cron.d/backup", "/sys/../etc/cron.d/backup"])
 def test_dots_do_not_lead_out(root: Path, path: str) -> None:
-    assert "a link on its path leads elsewhere; nothing was written" in why_refused(root, path)
+    assert "a symbolic link in the path leads elsewhere; nothing was written" in why_refused(root, path)
 
 
 def test_other_directories_are_not_the_kernels(root: Path) -> None:
     before = value_of(root, "/etc/cron.d/backup")
     for path in ("/etc/cron.d/backup", "/proc/../etc/cron.d/backup", "/proc/sys", "/sysx/a"):
-        assert "it is not below /proc/sys, /proc/irq or /sys; nothing was written" in why_refused(root, path)
+        assert "not below /proc/sys, /proc/irq or /sys; nothing was written" in why_refused(root, path)
     assert value_of(root, "/etc/cron.d/backup") == before
 
 
 def test_a_directory_has_no_value(root: Path) -> None:
-    assert "it is not a file with a value; nothing was written" in why_refused(root, "/proc/sys/vm")
+    assert "not a regular file; nothing was written" in why_refused(root, "/proc/sys/vm")
 
 
 def test_what_shows_several_lines_is_not_written(root: Path) -> None:
@@ -120,8 +120,8 @@ def test_what_shows_several_lines_is_not_written(root: Path) -> None:
     with pytest.raises(SettingError) as caught:
         writer.rehearse("/sys/block/sda/uevent", writer.read("/sys/block/sda/uevent"))
     assert str(caught.value) == (
-        "/sys/block/sda/uevent is not changed, because it could not be changed back\n"
-        "DETAIL:  it shows several lines, of which one would be written\nHINT:  leave it out"
+        "/sys/block/sda/uevent is not changed, because it could not be restored\n"
+        "DETAIL:  it shows several lines, but only one would be written\nHINT:  omit it"
     )
     assert value_of(root, "/sys/devices/disk/sda/uevent") == "# job [weekly]\nMAJOR=8"
 
@@ -206,7 +206,8 @@ def test_what_is_mounted_over_the_kernels_files_is_left_alone(tmp_path: Path, pa
     file = tmp_path / "backup"
     file.write_text("precious\n")
     done = with_mounts(mount.format(file=file, directory=tmp_path), _TRY, path)
-    assert done.stdout == f"{path}: something else is mounted there; nothing was written\n" * 4, done.stderr
+    why = "on a different file system than the kernel's; nothing was written"
+    assert done.stdout == f"{path}: {why}\n" * 4, done.stderr
     assert file.read_text() == "precious\n"
 
 
@@ -228,6 +229,6 @@ def test_another_file_is_not_taken_for_registers(tmp_path: Path) -> None:
     device.parent.mkdir()
     device.write_text("precious" * 100)
     done = with_mounts(f"mount --bind {tmp_path} /dev/cpu", _TRY_REGISTER)
-    expected = "/dev/cpu/0/msr: it is not the device of CPU 0's registers; nothing was written\n"
+    expected = "/dev/cpu/0/msr: not the register device of CPU 0; nothing was written\n"
     assert done.stdout == expected * 2, done.stderr
     assert device.read_text() == "precious" * 100

@@ -35,7 +35,8 @@ def test_the_median_of_the_times_is_shown_with_their_number() -> None:
 
 def test_without_a_single_time_it_is_unknown() -> None:
     found = parse_wake_up('{"idle_us": [], "busy_us": []}', "CPU 0 wakes a process on CPU 1")
-    assert found.idle_us == unknown("no process could be woken in time", "CPU 0 wakes a process on CPU 1")
+    reason = "no process woke up within the time limit"
+    assert found.idle_us == unknown(reason, "CPU 0 wakes a process on CPU 1")
 
 
 def test_one_cpu_wakes_no_other() -> None:
@@ -55,7 +56,7 @@ def test_a_machine_on_which_it_hangs_is_a_reason(tmp_path: Path, monkeypatch: py
     sleeping.write_text("import time\ntime.sleep(60)\n")
     monkeypatch.setattr(wakeup, "PROGRAM", sleeping)
     monkeypatch.setattr(wakeup, "_TIMEOUT_S", 0.2)
-    assert measure_wake_up([0, 1]).idle_us.value == Unknown("measuring it took longer than 0.2 s")
+    assert measure_wake_up([0, 1]).idle_us.value == Unknown("the measurement took longer than 0.2 s")
 
 
 @two_cpus
@@ -89,7 +90,7 @@ def test_stolen_time_is_a_share_of_what_has_passed() -> None:
     assert stolen_between(early, late) == Fact(30 / 200, "/proc/stat")
     assert stolen_between(early, early).value == Unknown("no time has passed")
     assert stolen_between(unknown("no such file", "/proc/stat"), late).value == Unknown(
-        "the CPUs' times cannot be read"
+        "could not read CPU times"
     )
 
 
@@ -97,7 +98,7 @@ def test_a_kernel_that_counts_no_stolen_time_is_a_reason(tmp_path: Path) -> None
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/stat").write_text("cpu  1 2 3 4\n")
     found = run_probes(tmp_path, Tree(tmp_path))
-    assert found.stolen_share.value == Unknown("the CPUs' times cannot be read")
+    assert found.stolen_share.value == Unknown("could not read CPU times")
 
 
 def test_the_program_runs_without_pgdyno() -> None:

@@ -66,7 +66,7 @@ def test_a_virtual_machine_with_cores_of_its_own_may_spin(root: Path) -> None:
         (
             f"{CPU}/cpu1/topology/thread_siblings_list",
             "1,3",
-            "CPU 1 shares its core with another one, which spinning would slow down",
+            "CPU 1 shares its core with another CPU, which spinning would slow down",
         ),
         (
             "/sys/class/dmi/id/product_name",
@@ -76,7 +76,7 @@ def test_a_virtual_machine_with_cores_of_its_own_may_spin(root: Path) -> None:
         (
             f"{GROUP}/cgroup.subtree_control",
             "memory",
-            "the root control group gives its children no CPU controller",
+            "the root control group does not enable the CPU controller for its children",
         ),
     ],
 )
@@ -88,16 +88,16 @@ def test_where_it_would_cost_somebody_it_is_refused(root: Path, path: str, text:
 def test_in_a_container_it_is_refused(root: Path) -> None:
     put(root, "/proc/self/cgroup", "0::/docker/7")
     put(root, "/proc/self/mountinfo", "22 1 0:20 / / rw - overlay overlay rw")
-    assert refused(root) == "in a container it would slow down others of the machine"
+    assert refused(root) == "in a container, spinning would slow down the machine's other users"
 
 
 def test_what_is_not_known_is_a_reason(root: Path) -> None:
     (root / f"{CPU}/cpu0/topology/thread_siblings_list".lstrip("/")).unlink()
-    assert refused(root) == "it is not known which CPUs share a core: no such file"
+    assert refused(root) == "CPUs sharing a core are unknown: no such file"
     (root / f"{GROUP}/shell/cgroup.procs".lstrip("/")).unlink()
     assert refused(root) == (
-        "it is not known whether a quota limits the CPU time: no control group is there: it is gone, or "
-        "another file system covers it"
+        "the CPU quota is unknown: not a control group: it was removed, or another file system is mounted "
+        "over it"
     )
 
 

@@ -48,7 +48,7 @@ def test_every_wakeup_takes_some_time_and_nothing_is_left_open(
 def test_a_woken_process_that_has_ended_is_an_error() -> None:
     reading, writing = os.pipe()
     os.close(writing)
-    with pytest.raises(ChildProcessError, match="the process that is woken has ended"):
+    with pytest.raises(ChildProcessError, match="the woken process exited"):
         _wakeup_program._stamp(reading)
     os.close(reading)
 

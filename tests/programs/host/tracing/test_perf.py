@@ -43,7 +43,7 @@ def test_a_recording_that_perf_cannot_read_is_an_error(tmp_path: Path) -> None:
     assert program
     file = tmp_path / "perf.data"
     file.write_text("no recording")
-    with pytest.raises(ServerError, match="perf script could not read what perf record has written"):
+    with pytest.raises(ServerError, match="perf script could not read the output of perf record"):
         list(read_recording(program, file, STACKS, list, NAMES))
 
 

@@ -46,7 +46,7 @@ def test_builds_that_are_alike_need_no_acceptance(tmp_path: Path) -> None:
     one, other = build(tmp_path, "source-17", GCC_12), build(tmp_path, "source-18", GCC_12)
     for accepts in (False, True):
         assert build_note(one, other, caller(), is_accepted=accepts) == (
-            "source-17 and source-18 were built alike; "
+            "source-17 and source-18 were built the same way; "
             "only source-18 has io_uring, which exists from PostgreSQL 18 on"
         )
 
@@ -55,16 +55,16 @@ def test_a_build_that_nobody_knows_is_confounded_unless_it_is_accepted(tmp_path:
     one = build(tmp_path, "source-17", GCC_12)
     other = build(tmp_path, "source-18", GCC_12, has_pg_config=False)
     assert build_note(one, other, caller()) == (
-        "CONFOUNDED: it is unknown how source-18 was built (no such program)"
+        "CONFOUNDED: the configuration of source-18 is unknown (no such program)"
     )
-    assert build_note(one, other, caller(), is_accepted=True).startswith("accepted: it is unknown how")
+    assert build_note(one, other, caller(), is_accepted=True).startswith("accepted: the configuration of")
 
 
 def test_a_program_without_such_a_text_is_compared_by_the_compilers_name(tmp_path: Path) -> None:
     one, other = build(tmp_path, "source-17", GCC_12), build(tmp_path, "source-18", GCC_14)
     (other.bin_directory / "postgres").write_bytes(b"\x7fELF")
     assert not other.version_text().is_known
-    assert build_note(one, other, caller()).startswith("source-17 and source-18 were built alike")
+    assert build_note(one, other, caller()).startswith("source-17 and source-18 were built the same way")
 
 
 def test_a_server_from_patched_sources_says_so_itself(tmp_path: Path) -> None:

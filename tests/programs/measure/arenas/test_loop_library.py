@@ -52,7 +52,7 @@ def test_all_that_is_missing_is_named_at_once_with_its_packages(tmp_path: Path, 
     assert str(caught.value) == (
         f"the functions that loop inside the server cannot be compiled for {TITLE} yet\n"
         f"DETAIL:  missing: a C compiler, {tmp_path}/none/postgres.h\n"
-        "HINT:  apt-get install gcc libc6-dev postgresql-server-dev-17, or measure another PostgreSQL: "
+        "HINT:  apt-get install gcc libc6-dev postgresql-server-dev-17, or use another PostgreSQL: "
         "--embedded"
     )
 
@@ -67,9 +67,9 @@ def test_headers_of_another_version_are_refused(headers: Path, compiler: None) -
     with pytest.raises(InstallationError) as caught:
         find_headers("PostgreSQL 18.6 (embedded)", 18, configuration(headers))
     assert str(caught.value) == (
-        "the headers of PostgreSQL 18.6 (embedded) are of another version\n"
+        "the headers of PostgreSQL 18.6 (embedded) are of a different version\n"
         f"DETAIL:  those in {headers} are of PostgreSQL 17\n"
-        "HINT:  apt-get install postgresql-server-dev-18, or name the programs of that version"
+        "HINT:  apt-get install postgresql-server-dev-18, or use the server programs of that version"
     )
 
 

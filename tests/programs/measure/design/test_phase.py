@@ -56,7 +56,7 @@ def test_a_block_without_a_checkpoint_of_every_arm_is_void() -> None:
 
 
 def test_a_note_says_what_figures_are_of() -> None:
-    assert "savings by rarer checkpoints are not credited" in phase_note(Design())
+    assert "savings by less frequent checkpoints are not credited" in phase_note(Design())
     of_cycle = phase_note(with_phase(CYCLE, ARMS))
     assert "Their blocks last 30 min, twice the longest checkpoint_timeout: each spans" in of_cycle
 
@@ -72,8 +72,8 @@ def test_the_report_names_the_phase_of_what_writes(design: Design, said: str) ->
     found = replace(experiment(), design=design)
     assert phase_of(found, READ_ONLY) is None
     assert phase_of(found, READ_WRITE) is design.phase
-    rows = [row for row in design_table(found).rows if str(row[0]).startswith("Phase")]
-    assert rows == [("Phase where data are changed", said)]
+    rows = [row for row in design_table(found).rows if str(row[0]).startswith("Checkpoint phase")]
+    assert rows == [("Checkpoint phase of write workloads", said)]
 
 
 def test_the_command_that_repeats_it_asks_for_the_cycle() -> None:
@@ -93,9 +93,9 @@ def test_a_cycle_of_workloads_that_only_read_is_refused(arguments: list[str]) ->
     done = CliRunner().invoke(cli, [*arguments, "--phase", "cycle"])
     assert isinstance(done.exception, UsageError)
     assert str(done.exception) == (
-        "a whole checkpoint cycle concerns workloads that write, and none of these does\n"
+        "a whole checkpoint cycle needs a workload that writes, and none of these does\n"
         "DETAIL:  pgbench-select\n"
-        "HINT:  leave out --phase cycle, or phase in the file; or add a workload, for example pgbench-tpcb"
+        "HINT:  leave out --phase cycle (or phase in the file), or add a workload such as pgbench-tpcb"
     )
 
 
@@ -107,5 +107,5 @@ def test_a_file_of_workloads_that_only_read_has_no_cycle(tmp_path: Path) -> None
     done = CliRunner().invoke(cli, ["run", str(file), "--embedded"])
     assert isinstance(done.exception, UsageError)
     assert done.exception.message == (
-        "a whole checkpoint cycle concerns workloads that write, and none of these does"
+        "a whole checkpoint cycle needs a workload that writes, and none of these does"
     )

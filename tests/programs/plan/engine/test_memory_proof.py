@@ -144,7 +144,7 @@ def test_maintenance_and_workers_of_a_database_count_too() -> None:
 def test_hidden_overrides_are_said_to_be_missing_from_the_sum() -> None:
     server = replace(server_of(18), overrides=unknown("permission denied", "pg_db_role_setting"))
     formulas = {item.name: item.formula for item in proof_of(server, {}).items}
-    assert formulas["connections' work_mem"].endswith("; settings of roles and databases are not known")
+    assert formulas["connections' work_mem"].endswith("; per-role and per-database settings are not known")
 
 
 @pytest.mark.parametrize(
@@ -153,20 +153,20 @@ def test_hidden_overrides_are_said_to_be_missing_from_the_sum() -> None:
         (
             SettingOverride("app", None, "work_mem", "2GB"),
             (
-                'work_mem = 2GB of role "app" is too much for so many sessions: lower it, or bound its '
+                'work_mem = 2GB of role "app" is too high for that many sessions: lower it, or limit its '
                 'sessions: ALTER ROLE "app" CONNECTION LIMIT …'
             ),
         ),
         (
             SettingOverride(None, "dwh", "work_mem", "2GB"),
             (
-                'work_mem = 2GB of database "dwh" is too much for so many sessions: lower it, or bound its '
+                'work_mem = 2GB of database "dwh" is too high for that many sessions: lower it, or limit its '
                 'sessions: ALTER DATABASE "dwh" CONNECTION LIMIT …'
             ),
         ),
         (
             SettingOverride(None, None, "hash_mem_multiplier", "900"),
-            "hash_mem_multiplier = 900 of all roles is too much for so many sessions: lower it",
+            "hash_mem_multiplier = 900 of all roles is too high for that many sessions: lower it",
         ),
     ],
 )
@@ -251,7 +251,7 @@ def test_what_does_not_fit_is_refused_with_the_sum_and_a_way_out() -> None:
     assert str(caught.value) == (
         "the worst case of 4.68\xa0GB is 117\xa0% of the 4\xa0GB this server may use; above 85\xa0% is "
         "refused\nDETAIL:       2\xa0GB  shared_buffers: 2GB\n"
-        "  95.6\xa0MB  other shared memory: 22\xa0MB now, and 3\xa0% of what shared_buffers grows by\n"
+        "  95.6\xa0MB  other shared memory: 22\xa0MB now, plus 3\xa0% of the increase of shared_buffers\n"
         "   600\xa0MB  connections: 100 × 6\xa0MB of private memory\n"
         "  1.17\xa0GB  connections' work_mem: 100 × 4MB × (1 for a sort + 2 for a hash table)\n"
         "   144\xa0MB  parallel workers: 8 × (6\xa0MB + 4MB × (1 for a sort + 2 for a hash table))\n"
@@ -282,21 +282,17 @@ def test_where_not_even_one_connection_fits_the_hint_does_not_pretend() -> None:
     ("name", "setting", "hint"),
     [
         # Of 80 % of 8 GB, 6.55 GB: with 32 MB it would be 11.2 GB, and with 16 MB it is 6.27 GB.
-        ("work_mem", "262144", "work_mem = 256MB is too much: with work_mem = 16MB it would fit"),
-        (
-            "shared_buffers",
-            "2097152",
-            "shared_buffers = 16GB is too much: with shared_buffers = 2GB it would fit",
-        ),
+        ("work_mem", "262144", "work_mem = 256MB is too high: work_mem = 16MB would fit"),
+        ("shared_buffers", "2097152", "shared_buffers = 16GB is too high: shared_buffers = 2GB would fit"),
         (
             "hash_mem_multiplier",
             "100",
-            "hash_mem_multiplier = 100 is too much: with hash_mem_multiplier = 6.25 it would fit",
+            "hash_mem_multiplier = 100 is too high: hash_mem_multiplier = 6.25 would fit",
         ),
         (
             "autovacuum_work_mem",
             "8388608",
-            "autovacuum_work_mem = 8GB is too much: with autovacuum_work_mem = 1GB it would fit",
+            "autovacuum_work_mem = 8GB is too high: autovacuum_work_mem = 1GB would fit",
         ),
     ],
 )

@@ -99,4 +99,4 @@ def test_a_password_of_the_environment_is_sent_by_scram_only(
         connect_as_owner(place, Postmaster(1, PORT, str(place), None), "nobody")
     server.close()
     assert b"".join(server.answers) == b""
-    assert "connect with --dsn, and list the methods that you accept" in str(caught.value.hint)
+    assert "connect with --dsn, and list the accepted methods" in str(caught.value.hint)

@@ -64,13 +64,13 @@ def test_a_process_that_ended_is_not_running(data_directory: Path) -> None:
         ended.wait()
     write_pid_file(data_directory, ended.pid)
     assert reason_of(read_data_directory(data_directory).postmaster.value) == (
-        f"not running: postmaster.pid names process {ended.pid}, which is no PostgreSQL"
+        f"not running: postmaster.pid names process {ended.pid}, which is not PostgreSQL"
     )
 
 
 def test_a_pid_that_somebody_else_has_by_now_is_not_running(data_directory: Path) -> None:
     write_pid_file(data_directory, os.getpid())
-    assert "which is no PostgreSQL" in reason_of(read_data_directory(data_directory).postmaster.value)
+    assert "which is not PostgreSQL" in reason_of(read_data_directory(data_directory).postmaster.value)
 
 
 def test_a_running_postmaster_tells_its_socket_and_port(
@@ -88,7 +88,7 @@ def test_a_running_postmaster_tells_its_socket_and_port(
 def test_a_pid_file_that_is_being_written_is_said(data_directory: Path) -> None:
     (data_directory / "postmaster.pid").write_text("123\n")
     assert reason_of(read_data_directory(data_directory).postmaster.value) == (
-        "starting, or stopped while starting: postmaster.pid is not complete"
+        "starting, or stopped while starting: postmaster.pid is incomplete"
     )
 
 
@@ -107,7 +107,7 @@ def test_a_directory_without_version_is_named(tmp_path: Path) -> None:
 
 def test_a_version_that_is_no_number_is_refused(tmp_path: Path) -> None:
     (tmp_path / "PG_VERSION").write_text("9.6\n")
-    with pytest.raises(DataDirectoryError, match=r'its PG_VERSION says "9\.6"'):
+    with pytest.raises(DataDirectoryError, match=r'its PG_VERSION contains "9\.6"'):
         read_data_directory(tmp_path)
 
 
@@ -120,8 +120,8 @@ def test_files_closed_to_us_are_a_privilege_error(
     monkeypatch.setattr("pgdyno.postgres.inspection.data_directory.read_regular_file", closed)
     with pytest.raises(PrivilegeError) as caught:
         read_data_directory(data_directory)
-    whose = "cannot be read by its owner, whose rights root uses here"
-    how = whose if os.geteuid() == 0 else "are closed to this user"
+    whose = "are not readable by its owner, and root uses its rights"
+    how = whose if os.geteuid() == 0 else "are not readable by this user"
     assert caught.value.message == f'the files of data directory "{data_directory}" {how}'
     assert caught.value.detail == f"{data_directory}/PG_VERSION: Permission denied"
 
@@ -131,7 +131,7 @@ def test_a_version_that_is_none_is_shown_in_part(data_directory: Path, version: 
     (data_directory / "PG_VERSION").write_text(version, encoding="utf-8")
     with pytest.raises(DataDirectoryError) as caught:
         read_data_directory(data_directory)
-    assert caught.value.detail == f'its PG_VERSION says "{version[:40]}"'
+    assert caught.value.detail == f'its PG_VERSION contains "{version[:40]}"'
 
 
 def test_a_version_in_another_encoding_is_refused(data_directory: Path) -> None:
@@ -153,13 +153,13 @@ def test_a_pid_file_without_the_number_of_a_process_is_not_complete(data_directo
     lines = [pid, str(data_directory), "1700000000", "5433", "/run/postgresql", "localhost", ""]
     (data_directory / "postmaster.pid").write_text("\n".join(lines), encoding="utf-8")
     found = read_data_directory(data_directory).postmaster
-    assert reason_of(found.value).endswith("postmaster.pid is not complete")
+    assert reason_of(found.value).endswith("postmaster.pid is incomplete")
 
 
 def test_a_pid_file_in_another_encoding_is_not_complete(data_directory: Path) -> None:
     (data_directory / "postmaster.pid").write_bytes(b"\xe9\n" * 8)
     found = read_data_directory(data_directory).postmaster
-    assert reason_of(found.value).endswith("postmaster.pid is not complete")
+    assert reason_of(found.value).endswith("postmaster.pid is incomplete")
 
 
 @pytest.fixture

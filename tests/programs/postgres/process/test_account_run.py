@@ -65,7 +65,7 @@ def test_a_program_that_says_too_much_is_ended(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(module, "_MOST_BYTES", 1 << 20)
     with pytest.raises(ServerError) as caught:
         caller().run(["sh", "-c", f"echo $$ > {tmp_path}/group; yes"])
-    assert caught.value.message == '"sh" says more than 1\u00a0MB, and was ended'
+    assert caught.value.message == '"sh" printed more than 1\u00a0MB and was killed'
     wait_until(lambda: group_has_ended(int((tmp_path / "group").read_text())))
 
 

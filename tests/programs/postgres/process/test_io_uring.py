@@ -46,7 +46,7 @@ def test_the_values_that_a_build_has_are_told() -> None:
 @pytest.mark.parametrize(
     ("switch", "hint"),
     [
-        ("2", "kernel.io_uring_disabled is 2, which forbids it to everybody"),
+        ("2", "kernel.io_uring_disabled is 2, which disables io_uring for all users"),
         ("1", "make the servers' user a member of the group that kernel.io_uring_group names"),
         ("0", "look for a seccomp filter or a security module"),
         (None, "look for a seccomp filter or a security module"),
@@ -65,7 +65,7 @@ def test_what_the_kernel_forbids_is_told_apart_by_its_switch(
 def test_a_kernel_without_io_uring_forbids_it_too() -> None:
     found = obstacle_of(queue("Function not implemented"), None)
     assert found.cause is IoUringCause.FORBIDDEN
-    assert "io_uring came with Linux 5.1" in found.hint
+    assert "io_uring requires Linux 5.1" in found.hint
 
 
 def test_too_little_memory_that_may_be_locked() -> None:

@@ -56,9 +56,7 @@ def test_without_the_memory_controller_it_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PrivilegeError) as caught:
         find_place(2, unified(tmp_path, {"root": "cpu", "user.slice": ""}))
     assert caught.value.message == "the memory of a server cannot be limited here"
-    assert (
-        caught.value.detail == "no control group above this process gives its children the memory controller"
-    )
+    assert caught.value.detail == "no control group above this process delegates the memory controller"
     assert "choose a preset without a memory limit" in (caught.value.hint or "")
 
 
@@ -128,7 +126,7 @@ def test_the_kernels_refusal_is_an_error_with_its_reason(tmp_path: Path) -> None
     made = group(GroupPlace(1, tmp_path / "missing"), tmp_path)
     with pytest.raises(ServerError) as caught:
         made.create()
-    assert caught.value.message.startswith("could not limit a server's memory by ")
+    assert caught.value.message.startswith("could not limit a server's memory with ")
     assert caught.value.detail == "No such file or directory"
     assert not made.record.exists()
 

@@ -101,7 +101,7 @@ def test_an_unknown_name_is_answered_with_the_known_ones(host: Path, workspace: 
 def test_a_prefix_without_postgresql_is_named(tmp_path: Path, workspace: Workspace) -> None:
     with pytest.raises(ServerError) as caught:
         find_installation(str(tmp_path), workspace, tmp_path)
-    assert caught.value.message == f'"{tmp_path}" holds no PostgreSQL'
+    assert caught.value.message == f'"{tmp_path}" contains no PostgreSQL'
 
 
 def test_programs_that_do_not_run_are_reported_with_their_own_words(

@@ -11,7 +11,7 @@ from pgdyno.host.tracing.valgrind import Valgrind
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.model.variants.variant import parse_variant
 from pgdyno.profile.reading.session_traces import SessionToTrace
-from pgdyno.profile.reading.simulate import misses_or_why
+from pgdyno.profile.reading.simulate import traced_misses
 from pgdyno.profile.simulated_caches import simulated_caches
 from pgdyno.workload.bundled.pgbench_select import WORKLOAD
 
@@ -28,8 +28,7 @@ def test_the_reason_is_told_before_any_server_is_started(tmp_path: Path) -> None
     program.chmod(0o755)
     traced = SessionToTrace(WORKLOAD, 1, simulated_caches(()), 37_000, tmp_path / "postgres", {})
     nowhere = cast("ScratchArena", SimpleNamespace(loads=SimpleNamespace(scratch=tmp_path)))
-    found = misses_or_why(nowhere, parse_variant("default"), traced, Valgrind(str(program), "3.19.0"))
+    found = traced_misses(nowhere, parse_variant("default"), traced, Valgrind(str(program), "3.19.0"))
     assert found == Unknown(
-        "simulated: data misses are not told by structure, because this valgrind has no lackey, "
-        "the tool that traces"
+        "simulated: no data misses by structure, because this valgrind has no lackey, the tracing tool"
     )

@@ -154,9 +154,9 @@ def test_a_scheduler_that_is_killed_ends_the_run_and_its_tasks(dask: DaskProcess
     with pytest.raises(RemoteHostError) as caught, killed:
         run(dask.address, made)
     assert str(caught.value) == (
-        f"the connection to the Dask scheduler at {dask.address} is lost\n"
-        "DETAIL:  the answers that came before are kept\n"
-        "HINT:  see whether it runs, and start the same command again"
+        f"lost the connection to the Dask scheduler at {dask.address}\n"
+        "DETAIL:  answers received earlier are kept\n"
+        "HINT:  check that it is running, and repeat the command"
     )
     assert kept() == NAMES[:1]
     wait_until((dask.home / "db2.dropped").exists)
@@ -168,7 +168,7 @@ def test_a_worker_of_root_measures_nothing(dask: DaskProcesses) -> None:
     dask.scheduler()
     dask.worker("db1", is_root=True)
     assert refused(dask) == (
-        "the worker runs as root, which it may not: who reaches its scheduler runs programs as its user"
+        "the worker must not run as root: anyone with access to its scheduler can run programs as its user"
     )
 
 
@@ -176,7 +176,7 @@ def test_a_worker_that_listens_to_the_network_measures_nothing(dask: DaskProcess
     """As Dask's does by default; its address is that by which it has reached the scheduler."""
     dask.scheduler()
     dask.worker("db1", host="0.0.0.0")  # noqa: S104
-    assert refused(dask).startswith("the worker listens to the network without TLS: tcp://0.0.0.0:")
+    assert refused(dask).startswith("the worker listens on the network without TLS: tcp://0.0.0.0:")
 
 
 def refused(dask: DaskProcesses) -> str:
@@ -193,9 +193,9 @@ def test_a_scheduler_that_listens_to_the_network_is_refused(dask: DaskProcesses,
     dask.scheduler(host="0.0.0.0")  # noqa: S104 — as Dask's does by default
     with pytest.raises(RefusedError) as caught:
         run(dask.address, made)
-    assert caught.value.message.startswith("the scheduler listens to the network without TLS: tcp://")
+    assert caught.value.message.startswith("the scheduler listens on the network without TLS: tcp://")
     assert caught.value.hint == (
-        "let it listen on 127.0.0.1 alone, or use TLS: docs/guides/fleets.md has the commands"
+        "make it listen only on 127.0.0.1, or use TLS: docs/guides/fleets.md has the commands"
     )
 
 
@@ -249,4 +249,4 @@ def test_an_address_at_which_no_scheduler_answers_is_told(
     with pytest.raises(RemoteHostError) as caught:
         run("tcp://127.0.0.1:1", made)
     assert caught.value.message == "could not connect to a Dask scheduler at tcp://127.0.0.1:1"
-    assert caught.value.hint == "docs/guides/fleets.md has the commands that start one"
+    assert caught.value.hint == "docs/guides/fleets.md has the commands to start one"

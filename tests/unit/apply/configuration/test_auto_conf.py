@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from pgdyno.apply.configuration.auto_conf import (
     HEADER,
     Entry,
+    differs_only_in_format,
     names_in_order,
     parse,
     render,
-    says_the_same,
     values,
     with_value,
 )
@@ -85,7 +85,7 @@ def test_of_several_entries_the_last_one_gives_the_place() -> None:
 
 def test_former_bytes_may_come_back_if_only_the_form_was_lost() -> None:
     former = b"# by hand\nb = 2\na = '1'\n"
-    assert says_the_same(render([Entry("a", "1"), Entry("b", "2")]), former)
+    assert differs_only_in_format(render([Entry("a", "1"), Entry("b", "2")]), former)
 
 
 @pytest.mark.parametrize(
@@ -100,14 +100,14 @@ def test_former_bytes_may_come_back_if_only_the_form_was_lost() -> None:
     ],
 )
 def test_former_bytes_do_not_come_back_over_what_somebody_wrote(current: bytes) -> None:
-    assert not says_the_same(current, b"b = 2\na = '1'\n")
+    assert not differs_only_in_format(current, b"b = 2\na = '1'\n")
 
 
 def test_a_value_that_could_not_be_read_again_is_not_written() -> None:
     with pytest.raises(StorageError) as caught:
         render(parse(b"a = 'x\\ny'"))
     assert str(caught.value) == (
-        'postgresql.auto.conf cannot hold the value of "a"\n'
-        "DETAIL:  it has a line feed in it\n"
+        'postgresql.auto.conf cannot contain the value of "a"\n'
+        "DETAIL:  the value contains a line feed\n"
         "HINT:  set it by hand, in postgresql.conf"
     )

@@ -65,7 +65,7 @@ def test_a_new_line_is_an_edit_even_with_the_defaults_value() -> None:
 
 
 def test_a_line_that_is_gone_is_an_edit() -> None:
-    assert edits([], guc("work_mem", "8192", unit="kB")).for_reload == ("work_mem is in no file any more",)
+    assert edits([], guc("work_mem", "8192", unit="kB")).for_reload == ("work_mem is no longer in any file",)
 
 
 def test_of_two_lines_the_last_one_counts() -> None:

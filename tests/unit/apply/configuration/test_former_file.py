@@ -20,5 +20,5 @@ def test_a_file_that_could_not_be_read_is_not_an_empty_one() -> None:
 
 
 def test_other_bytes_than_those_put_in_are_never_written_back() -> None:
-    with pytest.raises(StorageError, match="does not fit its checksum"):
+    with pytest.raises(StorageError, match="does not match its checksum"):
         former_content(kept(b"work_mem = 4MB\n") | {"auto_conf": kept(b"work_mem = 5MB\n")["auto_conf"]})

@@ -40,7 +40,7 @@ def test_a_primary_with_standbys_is_not_raised_first(name: str) -> None:
     assert caught.value.detail is not None
     assert caught.value.detail.startswith("standbys: replica1; ")
     assert caught.value.hint == (
-        "raise them on every standby and restart it, then come back and say --standbys-done"
+        "raise them on every standby and restart it, then repeat this command with --standbys-done"
     )
     check_standby_order(server(ONE), {name: "101"}, is_order_kept=True)
 
@@ -51,7 +51,7 @@ def test_a_standby_is_not_lowered_first(name: str) -> None:
         check_standby_order(server(NONE, is_in_recovery=True), {name: "99"})
     assert caught.value.message == f"{name} must be lowered on the primary first"
     assert caught.value.hint == (
-        "lower them on the primary and restart it, then come back and say --standbys-done"
+        "lower them on the primary and restart it, then repeat this command with --standbys-done"
     )
     check_standby_order(server(NONE, is_in_recovery=True), {name: "99"}, is_order_kept=True)
 
@@ -79,9 +79,7 @@ def test_whoever_may_not_see_standbys_has_to_say_that_there_are_none() -> None:
     with pytest.raises(RefusedError) as caught:
         check_standby_order(server(HIDDEN), {"max_connections": "101"})
     assert caught.value.detail is not None
-    assert caught.value.detail.startswith(
-        "it is not known whether this server has standbys: the role may not"
-    )
+    assert caught.value.detail.startswith("it is unknown whether this server has standbys: the role may not")
 
 
 def test_other_settings_have_no_order() -> None:

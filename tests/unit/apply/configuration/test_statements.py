@@ -49,7 +49,7 @@ def test_a_name_cannot_smuggle_a_statement_in() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("archive_command", "a\nb", "to a value with a line feed in it"),
+        ("archive_command", "a\nb", "to a value containing a line feed"),
         ("shared_preload_libraries", " ", "to an empty list"),
     ],
 )

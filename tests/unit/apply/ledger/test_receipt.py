@@ -32,7 +32,7 @@ def test_a_receipt_goes_only_the_ways_that_are_drawn(before: ReceiptState, after
     if after in WAYS[before]:
         assert advanced(start, after).state is after
     else:
-        with pytest.raises(StorageError, match=f"cannot go from {before} to {after}"):
+        with pytest.raises(StorageError, match=f"cannot change from {before} to {after}"):
             advanced(start, after)
 
 
@@ -62,5 +62,5 @@ def test_a_receipt_comes_back_from_json_as_it_was(
 @pytest.mark.parametrize("command", ["reboot", ["systemctl", 5], {"systemctl": "restart"}])
 def test_a_restart_command_is_a_list_of_words(command: object) -> None:
     document = json.loads(json.dumps(receipt_document(receipt())))
-    with pytest.raises(TypeError, match="the restart command is no list of words"):
+    with pytest.raises(TypeError, match="the restart command is not a list of words"):
         receipt_of({**document, "restart_command": command})

@@ -17,7 +17,7 @@ def test_one_that_everybody_can_write_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / JOURNAL_FILE).chmod(0o602)
     with pytest.raises(StorageError) as caught, open_journal(tmp_path):
         pass
-    assert caught.value.message == f"the journal in {tmp_path} is not used"
+    assert caught.value.message == f"the journal in {tmp_path} cannot be trusted"
 
 
 @pytest.mark.root
@@ -27,7 +27,7 @@ def test_one_of_another_user_is_not_opened(tmp_path: Path) -> None:
     with pytest.raises(StorageError) as caught, open_journal(tmp_path):
         pass
     assert caught.value.detail == (
-        "others than you and root can write it, and what it says is restored with your rights"
+        "other users can write it, and its values would be restored with your privileges"
     )
 
 

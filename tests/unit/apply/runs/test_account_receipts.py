@@ -10,7 +10,7 @@ import pytest
 from tests.unit.apply.machines import AUTOGROUP, SWAPPINESS, carry_out, make_machine
 
 from pgdyno.apply.ledger.log import Journal, open_journal
-from pgdyno.apply.revert_host import concerns_host_alone
+from pgdyno.apply.revert_host import affects_only_host
 from pgdyno.apply.runs.changes import Prepared, receipts_for
 from pgdyno.apply.runs.host_run import host_target, host_writers, receipts_of_host
 from pgdyno.apply.runs.unfinished import check_unfinished
@@ -78,6 +78,6 @@ def test_a_plain_revert_asks_no_server_unless_one_was_changed(root: Path, journa
     access = ServerAccess(
         nobody_answers, journal.directory, inspect_server, host_writers=host_writers(root), host_root=root
     )
-    assert concerns_host_alone(access)
+    assert affects_only_host(access)
     carry_out(root, journal, {SWAPPINESS: "10"}, "apply-1", SERVER)
-    assert not concerns_host_alone(access)
+    assert not affects_only_host(access)

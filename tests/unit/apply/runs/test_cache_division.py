@@ -142,9 +142,9 @@ def test_our_own_group_is_to_be_reverted_before_it_is_unmounted(root: Path, jour
     FakeResctrl(root).make_group(GROUP_PATH)
     with pytest.raises(RefusedError) as caught:
         undo(root, journal)
-    assert caught.value.message == ("/sys/fs/resctrl is not unmounted: /sys/fs/resctrl/pgdyno is still there")
+    assert caught.value.message == ("/sys/fs/resctrl is not unmounted: /sys/fs/resctrl/pgdyno still exists")
     assert caught.value.hint == (
-        "pgdyno status says which apply has made it: pgdyno revert undoes that one first"
+        "pgdyno status shows which apply made it; revert that one first with pgdyno revert"
     )
     FakeResctrl(root).remove_group(GROUP_PATH)
     assert undo(root, journal) == []
@@ -181,7 +181,7 @@ def test_the_kernels_own_words_say_why_it_does_not_divide_so(
     with pytest.raises(SettingError) as caught:
         writers_of(root)[CACHE_GROUP].write(OF_OTHERS, "L3DATA:0=f7")
     assert str(caught.value) == (
-        "the kernel does not divide the caches into L3DATA:0=f7\nDETAIL:  mask f7 has non-consecutive 1-bits"
+        "the kernel rejects the cache division L3DATA:0=f7\nDETAIL:  mask f7 has non-consecutive 1-bits"
     )
 
 
@@ -196,5 +196,5 @@ def test_what_cannot_be_divided_is_refused_before_anything_is_changed(root: Path
     FakeResctrl(root).mount(with_cdp=True)
     with pytest.raises(SettingError) as caught:
         carry_out(root, journal, MOUNT)
-    assert caught.value.message == "/sys/fs/resctrl is mounted already, cdp"
+    assert caught.value.message == "/sys/fs/resctrl is already mounted, cdp"
     assert journal.read().open == ()

@@ -46,7 +46,7 @@ def test_a_group_that_is_there_is_neither_taken_over_nor_removed(root: Path, jou
     before = files(root)
     with pytest.raises(OwnershipError) as caught:
         carry_out(root, journal, GROUP)
-    assert caught.value.message == "the group /sys/fs/resctrl/pgdyno is there already"
+    assert caught.value.message == "the group /sys/fs/resctrl/pgdyno already exists"
     assert journal.read().open == ()
     assert files(root) == before
 
@@ -78,7 +78,7 @@ def test_a_group_made_after_the_rehearsal_is_neither_claimed_nor_removed(
 
     with pytest.raises(OwnershipError) as caught:
         carry_out(root, journal, GROUP, steps=make_it)
-    assert caught.value.message == "the group /sys/fs/resctrl/pgdyno is there already"
+    assert caught.value.message == "the group /sys/fs/resctrl/pgdyno already exists"
     assert journal.read().open == ()
     before = files(root)
     assert undo(root, journal) == []
@@ -196,10 +196,10 @@ def test_it_is_not_unmounted_while_all_tasks_have_less_than_all(root: Path, jour
     with pytest.raises(RefusedError) as caught:
         undo(root, journal)
     assert caught.value.message == (
-        "/sys/fs/resctrl is not unmounted: the caches of all tasks are divided by now"
+        "/sys/fs/resctrl is not unmounted: someone else has divided the caches of all tasks"
     )
     assert caught.value.detail == (
-        "/sys/fs/resctrl/schemata has L2:0=f;1=ff L3CODE:0=fffff;1=fffff L3DATA:0=fffff;1=fffff"
+        "/sys/fs/resctrl/schemata contains L2:0=f;1=ff L3CODE:0=fffff;1=fffff L3DATA:0=fffff;1=fffff"
     )
     put(root, OF_OTHERS, ALL)
     assert undo(root, journal) == []
@@ -223,6 +223,6 @@ def test_what_somebody_else_has_mounted_meanwhile_stays_mounted(root: Path, jour
 
     with pytest.raises(OwnershipError) as caught:
         carry_out(root, journal, MOUNT, steps=mount_it)
-    assert caught.value.message == "/sys/fs/resctrl is mounted already, cdp"
+    assert caught.value.message == "/sys/fs/resctrl is already mounted, cdp"
     assert undo(root, journal) == []
     assert value_of(root, OF_OTHERS) == ALL

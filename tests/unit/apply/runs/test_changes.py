@@ -109,8 +109,8 @@ def test_a_change_that_is_not_in_force_is_an_error_with_both_values(tmp_path: Pa
         writer.values["a"] = "4MB"
         with pytest.raises(ServerError) as caught:
             read_back(journal, {"setting": writer}, receipts, no_steps)
-    assert caught.value.message == "1 changes did not come into force"
-    assert caught.value.detail == "a: requested 8MB, in force is 4MB"
+    assert caught.value.message == "1 changes did not take effect"
+    assert caught.value.detail == "a: requested 8MB, in force 4MB"
     assert read_journal(tmp_path).open[0].effective == "4MB"
 
 

@@ -25,7 +25,7 @@ from tests.unit.apply.machines import (
 from tests.unit.apply.receipts import receipt
 
 from pgdyno.apply.ledger.log import Journal, open_journal, read_journal
-from pgdyno.apply.revert_host import concerns_host_alone
+from pgdyno.apply.revert_host import affects_only_host
 from pgdyno.apply.runs.changes import prepare, receipts_for, write_receipts
 from pgdyno.apply.runs.host_run import HostRun, host_target, host_writers, receipts_of_host
 from pgdyno.apply.session.access import ServerAccess, no_steps
@@ -134,7 +134,7 @@ def test_what_the_machine_has_forgotten_is_closed_and_not_written(root: Path, jo
     put(root, SWAPPINESS, "30")  # what this boot was configured with
     (root / AUTOGROUP.lstrip("/")).unlink()  # and its kernel was built without
     done = run.undo(receipts)
-    assert {one.note for one in done.receipts} == {"gone by itself: the machine was restarted since"}
+    assert {one.note for one in done.receipts} == {"discarded by a restart of the machine"}
     assert value_of(root, SWAPPINESS) == "30"
     assert journal.read().open == ()
 
@@ -156,7 +156,8 @@ def test_a_value_that_does_not_come_back_is_an_error(
     with pytest.raises(ServerError) as caught:
         run.undo(receipts)
     assert str(caught.value) == (
-        "kernel.sched_autogroup_enabled could not be restored\nDETAIL:  found was 1, the kernel shows 0"
+        "kernel.sched_autogroup_enabled could not be restored\n"
+        "DETAIL:  the original value was 1, the kernel shows 0"
     )
     assert shown(root)[SWAPPINESS] == "60"
     assert [one.key for one in journal.read().open] == [AUTOGROUP]
@@ -237,9 +238,9 @@ def test_a_value_that_the_kernel_would_not_take_back_is_never_replaced(
     with pytest.raises(SettingError) as caught:
         carry_out(root, journal, {SWAPPINESS: "10", preempt: "none"})
     assert str(caught.value) == (
-        f"{preempt} is not changed, because it could not be changed back\n"
+        f"{preempt} is not changed, because it could not be restored\n"
         "DETAIL:  the kernel does not take it: Invalid argument\n"
-        "HINT:  leave it out"
+        "HINT:  omit it"
     )
     assert shown(root)[SWAPPINESS] == "60"
 
@@ -248,7 +249,7 @@ def test_what_the_kernel_made_of_a_value_is_ours(
     root: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     let_kernel(monkeypatch, lambda _root, _path, value: "64" if value == "65" else value)
-    with pytest.raises(ServerError, match="did not come into force"):
+    with pytest.raises(ServerError, match="did not take effect"):
         carry_out(root, journal, {SWAPPINESS: "65"})
     assert shown(root)[SWAPPINESS] == "64"
     run = HostRun(journal, host_writers(root))
@@ -346,9 +347,9 @@ def test_a_machine_without_an_id_is_not_changed(
     with pytest.raises(PgdynoError) as caught:
         carry_out(root, journal, WANTED)
     assert str(caught.value) == (
-        "this machine has no id, so that a receipt could not say where its change was made\n"
+        "this machine has no id for receipts to identify it\n"
         "DETAIL:  /etc/machine-id is missing or empty\n"
-        "HINT:  systemd-machine-id-setup makes one"
+        "HINT:  create one with systemd-machine-id-setup"
     )
     assert shown(root) == {SWAPPINESS: "60", AUTOGROUP: "1"}
 
@@ -369,11 +370,11 @@ def test_pools_have_a_writer_of_their_own(path: str, kind: str) -> None:
 
 def test_no_server_is_needed_for_what_trials_have_left(root: Path, journal: Journal, tmp_path: Path) -> None:
     access = ServerAccess(_no_server, tmp_path / "journal", inspect_server)
-    assert not concerns_host_alone(access), "nothing is open"
+    assert not affects_only_host(access), "nothing is open"
     write_receipts(journal, receipts_of(root, WANTED), no_steps)
-    assert concerns_host_alone(access)
+    assert affects_only_host(access)
     write_receipts(journal, [receipt()], no_steps)
-    assert not concerns_host_alone(access), "a setting of a server is changed as well"
+    assert not affects_only_host(access), "a setting of a server is changed as well"
 
 
 def test_what_a_servers_plan_has_changed_on_the_machine_is_left_to_that_server(
@@ -381,7 +382,7 @@ def test_what_a_servers_plan_has_changed_on_the_machine_is_left_to_that_server(
 ) -> None:
     of_a_plan = [replace(one, server=receipt().target) for one in receipts_of(root, WANTED)]
     write_receipts(journal, of_a_plan, no_steps)
-    assert not concerns_host_alone(ServerAccess(_no_server, tmp_path / "journal", inspect_server))
+    assert not affects_only_host(ServerAccess(_no_server, tmp_path / "journal", inspect_server))
 
 
 def test_a_damaged_journal_may_hide_a_servers_receipt(root: Path, tmp_path: Path) -> None:
@@ -392,7 +393,7 @@ def test_a_damaged_journal_may_hide_a_servers_receipt(root: Path, tmp_path: Path
     file.write_text("".join(["{}\n", first, *others]))
     access = ServerAccess(_no_server, tmp_path / "journal", inspect_server)
     assert read_journal(access.journal_directory).damage
-    assert not concerns_host_alone(access)
+    assert not affects_only_host(access)
 
 
 def _no_server(database: str | None = None) -> Connection:

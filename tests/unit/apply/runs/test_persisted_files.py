@@ -11,9 +11,9 @@ from pgdyno.apply.journal_text import revert_text, status_text
 from pgdyno.apply.ledger.log import open_journal
 from pgdyno.apply.revert import RevertRequest
 from pgdyno.apply.revert_host import preview_revert_host, revert_host
-from pgdyno.apply.runs.by_hand import making_statement, outcome
 from pgdyno.apply.runs.changes import prepare, receipts_for, write_receipts
 from pgdyno.apply.runs.host_run import HostRun, host_target, host_writers
+from pgdyno.apply.runs.manual_commands import making_statement, outcome
 from pgdyno.apply.session.access import ServerAccess, no_steps
 from pgdyno.apply.session.query import Connection
 from pgdyno.apply.status import journal_status
@@ -105,7 +105,7 @@ def test_status_shows_a_file_by_its_checksum_also_after_a_restart(root: Path, ac
 def test_an_edit_is_shown_and_not_undone_unless_the_user_says_so(root: Path, access: ServerAccess) -> None:
     apply(access, change(SWAPPINESS, "10"), file())
     put(root, SYSCTLS, "vm.swappiness = 30")
-    assert entry(access, SYSCTLS).drift == "it was edited by others"
+    assert entry(access, SYSCTLS).drift == "it was edited by someone else"
     result = revert_host(access, RevertRequest())
     assert not result.is_complete
     (drift,) = result.drifted
@@ -132,7 +132,7 @@ def test_a_file_that_somebody_has_taken_away_is_said(root: Path, access: ServerA
     apply(access, file(text="vm.swappiness = 5\n"), apply_id="apply-2")
     (root / "etc/sysctl.d/60-pgdyno.conf").unlink()
     newest = journal_status(access, candidates=()).entries[-1]
-    assert newest.drift == "its file is not there any more"
+    assert newest.drift == "its file no longer exists"
 
 
 def test_two_applies_go_back_one_after_the_other(root: Path, access: ServerAccess) -> None:

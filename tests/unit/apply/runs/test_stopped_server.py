@@ -68,8 +68,8 @@ def test_changes_of_another_server_are_not_touched_and_not_shown_as_its_own(tmp_
         find_stopped(access(THERE), contents, DOWN)
     assert caught.value.message == DOWN.message
     assert caught.value.hint == (
-        "the journal has changes of the server at host=/run port=5432: name it just so in --dsn, or its "
-        "files with --pgdata DIR if it is down"
+        "the journal has changes of the server at host=/run port=5432: use exactly this address in --dsn, or "
+        "name its files with --pgdata DIR if it is down"
     )
 
 
@@ -96,7 +96,7 @@ def test_a_primary_elsewhere_is_not_mistaken_for_its_standby_here(tmp_path: Path
     with pytest.raises(StillChangedError) as caught:
         find_stopped(access("host=db1 port=5432"), contents, DOWN)
     assert caught.value.hint == (
-        "pgdyno revert --dsn x, or pgdyno revert --pgdata DIR where its files are; by hand, in "
+        "pgdyno revert --dsn x, or pgdyno revert --pgdata DIR on the host with its files; by hand, in "
         f"{path}/postgresql.auto.conf: delete the line work_mem = '8MB'; then start the server"
     )
 

@@ -80,7 +80,7 @@ def test_nothing_is_added_to_a_damaged_journal() -> None:
     with pytest.raises(StorageError) as caught:
         check_unfinished(Contents((), ("line 2 of the journal cannot be read",)), TARGET, REVERT)
     assert str(caught.value) == (
-        "the journal is damaged, so that nothing is added to it\n"
+        "the journal is damaged, so no changes can be recorded in it\n"
         "DETAIL:  line 2 of the journal cannot be read\n"
         "HINT:  pgdyno revert --dsn service=production --all restores the readable entries; "
         "then move the journal away"

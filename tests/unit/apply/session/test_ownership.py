@@ -49,13 +49,15 @@ def test_a_server_that_forbids_alter_system_is_left_alone() -> None:
     )
     with pytest.raises(OwnershipError, match="this server's owner does not allow ALTER SYSTEM") as caught:
         check_settings(known, {"work_mem": "2"})
-    assert caught.value.hint == "hand pgdyno advise --format conf to the manager of the configuration"
+    assert caught.value.hint == (
+        "give the output of pgdyno advise --format conf to whoever manages the configuration"
+    )
 
 
 def test_all_unacceptable_values_are_named_at_once() -> None:
     with pytest.raises(SettingError) as caught:
         check_settings(gucs(work_mem="default"), {"work_mem": "10", "nonesuch": "1"})
-    assert caught.value.message == "the server would not accept 2 of the values"
+    assert caught.value.message == "the server would reject 2 of the values"
     assert caught.value.detail == (
         '10 is outside the valid range for parameter "work_mem"; '
         'unrecognized configuration parameter "nonesuch"'
@@ -68,7 +70,7 @@ def test_a_manager_is_named_with_its_evidence_and_where_to_go() -> None:
         check_managers([manager])
     assert caught.value.message == "the configuration of this server is managed by Amazon RDS"
     assert caught.value.hint == (
-        "change the settings there: the parameter group; pgdyno advise --format conf writes them down"
+        "change the settings there: the parameter group; pgdyno advise --format conf prints them"
     )
 
 

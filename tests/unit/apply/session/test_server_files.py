@@ -154,9 +154,9 @@ def test_nothing_but_a_plain_file_of_the_servers_user_is_read(tmp_path: Path, na
     with pytest.raises((StorageError, DataDirectoryError)) as caught:
         READS[name](directory)
     assert caught.value.detail == {
-        "fifo": f'"{path.name}" is not a plain file',
+        "fifo": f'"{path.name}" is not a regular file',
         "link": f'"{path.name}" is a symbolic link',
-        "another user's": f'"{path.name}" belongs to user 0, and its directory to user 4711',
+        "another user's": f'"{path.name}" belongs to user 0, but its directory belongs to user 4711',
     }.get(kind)
 
 
@@ -167,7 +167,7 @@ def test_no_more_is_read_of_a_file_than_such_a_file_can_have(tmp_path: Path, nam
     os.truncate(give_to_owner(tmp_path / name), 1 << 40)
     with pytest.raises((StorageError, DataDirectoryError)) as caught:
         READS[name](directory)
-    assert caught.value.detail == f'"{name}" has more than 1048576 bytes, the most that is read of it'
+    assert caught.value.detail == f'"{name}" is larger than the limit of 1048576 bytes'
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is stopped by it")
@@ -178,8 +178,8 @@ def test_a_directory_of_roots_is_no_data_directory(tmp_path: Path) -> None:
         directory.replace_auto_conf(b"new\n", expected=b"old\n")
     assert str(caught.value) == (
         f'data directory "{tmp_path}" belongs to root\n'
-        "DETAIL:  PostgreSQL does not run as root, and takes no directory of another user\n"
-        "HINT:  name the directory that the server runs on, which belongs to the server's user"
+        "DETAIL:  PostgreSQL does not run as root, and rejects a directory of another user\n"
+        "HINT:  name the server's actual data directory, which belongs to the server's user"
     )
     assert (tmp_path / AUTO_CONF).read_bytes() == b"old\n"
 
@@ -193,7 +193,8 @@ def test_the_control_file_proves_whose_the_directory_is(tmp_path: Path, name: st
         with pytest.raises(DataDirectoryError) as caught:
             use(directory)
         assert caught.value.message == f'could not read the control file of data directory "{tmp_path}"'
-        assert caught.value.detail == f'"{Path(name).name}" belongs to user 0, and its directory to user 4711'
+        why = f'"{Path(name).name}" belongs to user 0, but its directory belongs to user 4711'
+        assert caught.value.detail == why
     assert not directory.is_of(replace(TARGET, machine=this_machine(), data_directory=str(tmp_path)))
 
 
@@ -204,7 +205,7 @@ def test_a_file_that_is_not_the_servers_users_is_not_replaced(tmp_path: Path) ->
     with pytest.raises(StorageError) as caught:
         directory.replace_auto_conf(b"new\n", expected=b"old\n")
     assert caught.value.message == f"could not write {tmp_path / AUTO_CONF}"
-    assert caught.value.hint == "let it belong to user 4711, as the server needs it"
+    assert caught.value.hint == "change its owner to user 4711, as the server requires"
     assert others(tmp_path) == [AUTO_CONF]
 
 

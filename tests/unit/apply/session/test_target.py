@@ -54,7 +54,7 @@ def test_another_server_is_left_alone(change: dict[str, str], detail: str) -> No
     leading = Leading(replace(TARGET, **change))
     with pytest.raises(ConnectionFailedError) as caught:
         bound_to(TARGET, leading)()
-    assert caught.value.message == "another server answers at host=/run"
+    assert caught.value.message == "a different server answers at host=/run"
     assert caught.value.detail == detail
     assert caught.value.hint == "name one server, by its own address: --dsn 'host=… port=…'"
     assert leading.closed == [leading.now]

@@ -82,7 +82,7 @@ def refusal(kind: type[PgdynoError]) -> str:
 def test_it_takes_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert refusal(PrivilegeError) == (
-        "only root can make the account pgdyno\nHINT:  sudo pgdyno setup --account"
+        "only root can create the account pgdyno\nHINT:  sudo pgdyno setup --account"
     )
 
 
@@ -90,7 +90,7 @@ def test_missing_programs_are_named_with_their_package(monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda name: None if name == "useradd" else f"/usr/sbin/{name}")
     assert refusal(ServerError) == (
-        "the account pgdyno cannot be made here\nDETAIL:  missing: useradd\n"
+        "the account pgdyno cannot be created on this host\nDETAIL:  missing: useradd\n"
         "HINT:  install the package passwd (Debian, Ubuntu) or shadow-utils (RHEL, Fedora)"
     )
 
@@ -100,9 +100,9 @@ def test_a_user_whom_pgdyno_did_not_make_is_described_and_left_alone(monkeypatch
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/sbin/{name}")
     register(monkeypatch, "Ann", login="/bin/bash")
     told = (
-        'the name "pgdyno" is taken, by a user or group that is not as pgdyno makes it\n'
+        'the name "pgdyno" is taken by a user or group that pgdyno did not create\n'
         'DETAIL:  user with uid 995, comment "Ann", home /nonexistent, shell /bin/bash\n'
-        "HINT:  nothing of pgdyno runs as it; rename or remove it, then try again"
+        "HINT:  pgdyno runs nothing as this user; rename or remove it, then try again"
     )
     assert refusal(OwnershipError) == told
     with pytest.raises(OwnershipError) as caught:  # starts no program: see conftest.py

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.apply.resctrl import FakeResctrl, make_divisible, writers_of
 
-from pgdyno.apply.runs.by_hand import making_statement, restoring_statements
+from pgdyno.apply.runs.manual_commands import making_statement, restoring_statements
 from pgdyno.base.errors import SettingError
 from pgdyno.base.ports import Found
 from pgdyno.host.cache_allocation import (
@@ -54,7 +54,7 @@ def test_by_hand_it_is_mounted_divided_and_undone() -> None:
     )
     assert undone(CACHE_MOUNT, RESCTRL, None) == "umount /sys/fs/resctrl"
     assert undone(CACHE_GROUP, OF_GROUP, None) == "rmdir /sys/fs/resctrl/pgdyno"
-    assert undone(CACHE_GROUP, OF_GROUP, "L3:0=f") == ": /sys/fs/resctrl/pgdyno was there before"
+    assert undone(CACHE_GROUP, OF_GROUP, "L3:0=f") == ": /sys/fs/resctrl/pgdyno existed before"
     assert undone(CACHE_GROUP, OF_OTHERS, "L3:0=7ff;1=7ff") == (
         "printf '%s\\n' 'L3:0=7ff;1=7ff' > /sys/fs/resctrl/schemata"
     )
@@ -97,8 +97,8 @@ def test_what_is_no_division_or_no_way_to_mount_is_not_tried(tmp_path: Path) -> 
     root = make_divisible(tmp_path)
     with pytest.raises(SettingError) as caught:
         writers_of(root)[CACHE_MOUNT].write(RESCTRL, "yes")
-    assert caught.value.message == '"yes" is no way to mount /sys/fs/resctrl'
+    assert caught.value.message == '"yes" is not a way to mount /sys/fs/resctrl'
     FakeResctrl(root).mount(with_cdp=False)
     with pytest.raises(SettingError) as caught:
         writers_of(root)[CACHE_GROUP].write(OF_OTHERS, "everything")
-    assert caught.value.message == '"everything" divides no cache'
+    assert caught.value.message == '"everything" is no cache division'

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.apply.runs.by_hand import making_statement, restoring_statements
 from pgdyno.apply.runs.host_run import host_writers
+from pgdyno.apply.runs.manual_commands import making_statement, restoring_statements
 from pgdyno.apply.writers.msr import MsrWriter
 from pgdyno.base.errors import PrivilegeError, SettingError
 from pgdyno.base.ports import Found
@@ -73,7 +73,7 @@ def test_bits_that_are_not_a_prefetchers_are_kept(root: Path) -> None:
     with pytest.raises(SettingError) as caught:
         writer.write(AMD, "0x2f")
     assert str(caught.value) == (
-        "0x2f would change more of /dev/cpu/4/msr:0xc0000108 than prefetchers\n"
+        "0x2f would change other bits of /dev/cpu/4/msr:0xc0000108 than prefetcher controls\n"
         "DETAIL:  the bits 0x3c0 have another meaning; known are 0x2f"
     )
     assert writer.verify(AMD) == "0x3ef"
@@ -94,7 +94,7 @@ def test_other_registers_are_not_touched(root: Path, key: str) -> None:
 
 @pytest.mark.parametrize("value", ["fast", "-1", "0x10000000000000000", ""])
 def test_what_is_no_number_of_64_bits_is_refused(root: Path, value: str) -> None:
-    with pytest.raises(SettingError, match=f'"{value}" is no value for {INTEL}'):
+    with pytest.raises(SettingError, match=f'"{value}" is not a value for {INTEL}'):
         MsrWriter(root).write(INTEL, value)
     assert shown(root, 3, 0x1A4) == ALL_ON
 
@@ -111,14 +111,14 @@ def test_a_cpu_whose_registers_are_not_shown_says_what_to_load(root: Path) -> No
     with pytest.raises(SettingError) as caught:
         MsrWriter(root).check("/dev/cpu/7/msr:0x1a4")
     assert str(caught.value) == (
-        "the registers of CPU 7 cannot be reached\n"
-        "DETAIL:  there is no file /dev/cpu/7/msr\n"
-        "HINT:  modprobe msr, as root, on the machine itself rather than in a container"
+        "the registers of CPU 7 are not accessible\n"
+        "DETAIL:  /dev/cpu/7/msr does not exist\n"
+        "HINT:  run modprobe msr as root, on the machine itself rather than in a container"
     )
 
 
 def test_a_processor_without_the_register_refuses_it_before_anything_is_changed(root: Path) -> None:
-    with pytest.raises(SettingError, match="the processor refuses /dev/cpu/3/msr:0xc0000108"):
+    with pytest.raises(SettingError, match="the processor rejects access to /dev/cpu/3/msr:0xc0000108"):
         MsrWriter(root).check("/dev/cpu/3/msr:0xc0000108")
 
 

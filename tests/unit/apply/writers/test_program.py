@@ -52,7 +52,7 @@ def test_what_is_no_plain_file_has_no_options(place: Path) -> None:
     give_to_owner(path)
     with pytest.raises(PrivilegeError) as caught:
         PgCtlOptionsWriter(None).check(str(path))
-    assert str(caught.value) == f'could not read {path}\nDETAIL:  "pg_ctl.conf" is not a plain file'
+    assert str(caught.value) == f'could not read {path}\nDETAIL:  "pg_ctl.conf" is not a regular file'
     with pytest.raises(StorageError, match=f"could not write {path}"):
         PgCtlOptionsWriter(None).write(str(path), "-t 90")
 
@@ -64,7 +64,7 @@ def test_a_file_that_is_not_the_users_is_refused(place: Path) -> None:
     path.chmod(0o644)
     with pytest.raises(PrivilegeError) as caught:
         PgCtlOptionsWriter(None).check(str(path))
-    assert caught.value.detail == '"pg_ctl.conf" belongs to user 0, and its directory to user 4711'
+    assert caught.value.detail == '"pg_ctl.conf" belongs to user 0, but its directory belongs to user 4711'
 
 
 @needs_root
@@ -83,7 +83,7 @@ def test_a_link_to_a_directory_of_roots_leads_nowhere(tmp_path: Path, place: Pat
     os.chown(victim, 0, 0)
     place.symlink_to(victim)
     os.lchown(place, OWNER, GROUP)
-    why = f"the symbolic link {place} belongs to user 4711, and {place} leads by it to a directory of user 0"
+    why = f"the symbolic link {place} belongs to user 4711, but it leads {place} to a directory of user 0"
     for writer, name in ((PgCtlOptionsWriter(None), "pg_ctl.conf"), (ProgramLinkWriter(None), "current")):
         with pytest.raises((PrivilegeError, StorageError)) as caught:
             writer.write(str(place / name), "/usr/lib/b")

@@ -18,7 +18,7 @@ def test_a_bare_host_is_told_every_package(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(InstallationError) as caught:
         find_options((17,), DEFAULT_CFLAGS, wants_liburing=False)
     assert str(caught.value) == (
-        "PostgreSQL cannot be built here yet\n"
+        "PostgreSQL cannot be built on this host yet\n"
         "DETAIL:  missing: gcc, make, bison, flex, perl, pkg-config, tar, bzip2, setpriv\n"
         "HINT:  apt-get install gcc make bison flex perl pkg-config tar bzip2 util-linux"
     )
@@ -37,7 +37,7 @@ def test_for_another_machine_its_own_packages_are_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(prerequisites, "_there", lambda *_: [])
     foreign = Foreign("aarch64", "aarch64-linux-gnu", "arm64")
     assert str(missing_error(missing_headers("gcc", foreign), foreign)) == (
-        "PostgreSQL cannot be built for aarch64 here yet\n"
+        "PostgreSQL cannot be built for aarch64 on this host yet\n"
         "DETAIL:  missing: stdlib.h of aarch64, zlib.h of aarch64\n"
         "HINT:  dpkg --add-architecture arm64 && apt-get update && "
         "apt-get install libc6-dev:arm64 zlib1g-dev:arm64"

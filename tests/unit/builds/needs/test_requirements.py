@@ -53,7 +53,7 @@ def test_all_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -
         ["--with-ldap", "--with-perl", "PERL=/no/such/perl", "--with-system-tzdata=/no/such/zones"]
     )
     assert str(missing_error(missing_features(features, 15, "gcc"))) == (
-        "PostgreSQL cannot be built here yet\n"
+        "PostgreSQL cannot be built on this host yet\n"
         "DETAIL:  missing: readline/readline.h, ldap.h, /no/such/zones, /no/such/perl, libperl.so\n"
         "HINT:  apt-get install libreadline-dev libldap2-dev tzdata perl libperl-dev"
     )

@@ -28,7 +28,7 @@ def refused(tree: Path, *patches: Patch) -> str:
     with pytest.raises(UsageError) as caught:
         apply_patches(patches or (patch(),), tree, "18.9")
     assert caught.value.message == 'the patch "a-patch" does not apply to PostgreSQL 18.9'
-    assert caught.value.hint == "it was made for PostgreSQL 18.6: build that, or leave the patch out"
+    assert caught.value.hint == "it was made for PostgreSQL 18.6: build that version, or omit the patch"
     return caught.value.detail or ""
 
 
@@ -49,7 +49,7 @@ def test_all_other_bytes_are_kept(tmp_path: Path) -> None:
 
 def test_a_file_that_has_other_lines_is_named_and_left(tmp_path: Path) -> None:
     file = put(tmp_path, b"other\n")
-    assert refused(tmp_path) == ('src/port/main.c, hunk 1 of 1: line 1 should be "old", and there is "other"')
+    assert refused(tmp_path) == ('src/port/main.c, hunk 1 of 1: line 1 should be "old", but is "other"')
     assert file.read_bytes() == b"other\n"
 
 
@@ -70,11 +70,11 @@ def test_no_link_is_followed(tmp_path: Path, linked: str) -> None:
 def test_a_file_with_a_second_name_is_left(tmp_path: Path) -> None:
     file = put(tmp_path / "tree")
     os.link(file, tmp_path / "its other name")
-    assert refused(tmp_path / "tree") == "src/port/main.c: it is no plain file with one name"
+    assert refused(tmp_path / "tree") == "src/port/main.c: not a regular file with one hard link"
     assert file.read_bytes() == b"old\nrest\n"
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "src/port").mkdir(parents=True)
     os.mkfifo(tmp_path / "src/port/main.c")
-    assert refused(tmp_path) == "src/port/main.c: it is no plain file with one name"
+    assert refused(tmp_path) == "src/port/main.c: not a regular file with one hard link"

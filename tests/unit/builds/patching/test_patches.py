@@ -45,8 +45,8 @@ def test_patches_are_applied_in_the_catalogues_order_however_they_are_named() ->
 def test_an_unknown_patch_is_answered_with_those_that_there_are() -> None:
     with pytest.raises(UsageError) as caught:
         require_known(["first", "third"])
-    assert caught.value.message == 'there is no patch "third"'
-    assert caught.value.detail == "there are: older: does it; first: does it; second: does it"
+    assert caught.value.message == 'patch "third" does not exist'
+    assert caught.value.detail == "existing patches: older: does it; first: does it; second: does it"
 
 
 def test_a_patch_of_another_version_is_refused_by_that_version() -> None:
@@ -54,11 +54,11 @@ def test_a_patch_of_another_version_is_refused_by_that_version() -> None:
     with pytest.raises(UsageError) as caught:
         choose_patches(["older"], 18)
     assert str(caught.value) == (
-        'there is no patch "older" for PostgreSQL 18\nDETAIL:  there are: first, second'
+        'patch "older" does not exist for PostgreSQL 18\nDETAIL:  existing patches: first, second'
     )
     with pytest.raises(UsageError) as caught:
         choose_patches(["first"], 19)
-    assert caught.value.detail == "there are: none"
+    assert caught.value.detail == "existing patches: none"
 
 
 def test_a_patch_is_named_once() -> None:
@@ -70,8 +70,8 @@ def test_a_patch_is_named_once() -> None:
     ("text", "said"),
     [
         (HEAD.replace("Idea", "Source") + DIFF, "it has no line Idea:"),
-        (HEAD, "it is empty, or its last line has no end"),
-        (HEAD + DIFF.replace("main.c", "../main.c"), '"../main.c" is no path within a tree'),
+        (HEAD, "it is empty, or has no newline at its end"),
+        (HEAD + DIFF.replace("main.c", "../main.c"), '"../main.c" is not a path within a tree'),
     ],
 )
 def test_a_damaged_patch_is_named(patches: Path, text: str, said: str) -> None:

@@ -83,21 +83,21 @@ def test_a_line_ends_with_a_newline_and_with_nothing_else() -> None:
     [
         (
             TEXT.replace("two", "2"),
-            'src/main.c, hunk 1 of 2: line 2 should be "two", and there is "2"',
+            'src/main.c, hunk 1 of 2: line 2 should be "two", but is "2"',
         ),
         (
             TEXT.replace("two", "two "),
-            'src/main.c, hunk 1 of 2: line 2 should be "two", and there are other blanks',
+            'src/main.c, hunk 1 of 2: line 2 should be "two", but has other white space',
         ),
-        ("one\ntwo\n", 'src/main.c, hunk 1 of 2: line 3 should be "three", and the file has ended'),
-        ("one\ntwo", 'src/main.c, hunk 1 of 2: line 3 should be "three", and the file has ended'),
+        ("one\ntwo\n", 'src/main.c, hunk 1 of 2: line 3 should be "three", but is after the end of the file'),
+        ("one\ntwo", 'src/main.c, hunk 1 of 2: line 3 should be "three", but is after the end of the file'),
         (
             f"zero\n{TEXT}zero\n{TEXT}",
-            "src/main.c, hunk 1 of 2: its lines are there 2 times, and not where they were",
+            "src/main.c, hunk 1 of 2: its lines occur 2 times, and not at their original place",
         ),
         (
             "seven\neight\n" + TEXT.replace("seven\neight\n", ""),
-            'src/main.c, hunk 2 of 2: line 9 should be "seven", and the file has ended',
+            'src/main.c, hunk 2 of 2: line 9 should be "seven", but is after the end of the file',
         ),
     ],
     ids=["other line", "blank at its end", "too short", "no end", "twice", "wrong order"],
@@ -108,11 +108,11 @@ def test_a_hunk_without_its_place_is_named_with_what_is_there(text: str, said: s
 
 def test_a_hunk_never_takes_lines_that_another_one_has_changed() -> None:
     diff = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+B\n@@ -3,2 +3,2 @@\n b\n-c\n+C\n"
-    assert refused("a\nb\nc\n", diff) == 'f, hunk 2 of 2: line 3 should be "b", and there is "c"'
+    assert refused("a\nb\nc\n", diff) == 'f, hunk 2 of 2: line 3 should be "b", but is "c"'
 
 
 def test_a_patch_is_not_applied_twice() -> None:
-    assert refused(changed(TEXT)) == 'src/main.c, hunk 1 of 2: line 2 should be "two", and there is "TWO"'
+    assert refused(changed(TEXT)) == 'src/main.c, hunk 1 of 2: line 2 should be "two", but is "TWO"'
 
 
 @pytest.mark.parametrize(

@@ -48,20 +48,20 @@ def test_the_control_file_says_what_debian_asks_for_and_what_the_manifest_knows(
         "Section: database\n"
         "Priority: optional\n"
         "Homepage: https://www.postgresql.org/\n"
-        "Description: PostgreSQL 18.6 as pgdyno has built it (lto+pgo)\n"
-        " The server with its client programs and the extensions amcheck, pgcrypto, made\n"
-        " by pgdyno build from forky 18.6-3. All of it is in\n"
-        " /usr/lib/pgdyno/built-00000000000a, beside any other PostgreSQL: no server is\n"
-        " made or started, and nothing of the distribution's own PostgreSQL is replaced.\n"
+        "Description: PostgreSQL 18.6 built by pgdyno (lto+pgo)\n"
+        " The server with its client programs and the extensions amcheck, pgcrypto,\n"
+        " built by pgdyno build from forky 18.6-3. All files are in\n"
+        " /usr/lib/pgdyno/built-00000000000a, separate from any other PostgreSQL: no\n"
+        " cluster is created or started, and no files of the distribution's PostgreSQL\n"
+        " are replaced.\n"
         " .\n"
-        " It runs ONLY ON CPUs LIKE the one that it was built on: where any of its\n"
-        ' instructions is missing, its programs end with "Illegal instruction" sooner or\n'
-        " later.\n"
+        " It runs ONLY ON CPUs LIKE the one it was built on: without any one of its\n"
+        ' instructions, its programs sooner or later crash with "Illegal instruction".\n'
         " .\n"
         " Recipe: lto+pgo, trained on sysbench-read-only. Compiler: clang 19.\n"
         " .\n"
-        " It has passed PostgreSQL's own tests (regress 231, isolation 122) and 40\n"
-        " crashes under load that lost no commit; 63332 answers and all data the same as\n"
+        " It passed PostgreSQL's own tests (regress 231, isolation 122) and 40 crashes\n"
+        " under load without losing a commit; 63332 results and all data are the same as\n"
         " a plain build's.\n"
     )
 
@@ -69,7 +69,7 @@ def test_the_control_file_says_what_debian_asks_for_and_what_the_manifest_knows(
 def test_what_only_an_emulator_has_run_says_so() -> None:
     assert FULL.verified is not None
     said = describe(replace(FULL, verified=replace(FULL.verified, is_emulated=True)))
-    assert "Emulated, on another machine than it is for, it has passed PostgreSQL's own tests" in " ".join(
+    assert "Under an emulator, on a different machine, it passed PostgreSQL's own tests" in " ".join(
         said.split()
     )
 
@@ -84,7 +84,7 @@ def test_a_package_without_dependencies_has_no_such_field() -> None:
     ("target", "said"),
     [
         (None, "It runs on every CPU of its architecture."),
-        ("x86-64-v3", "It runs only on CPUs with all instructions of x86-64-v3: where one is missing, "),
+        ("x86-64-v3", "It runs only on CPUs with all instructions of x86-64-v3: without one of them, "),
     ],
 )
 def test_the_cpu_is_named(target: str | None, said: str) -> None:
@@ -93,12 +93,12 @@ def test_the_cpu_is_named(target: str | None, said: str) -> None:
 
 def test_sets_of_instructions_are_named_where_they_are_known() -> None:
     described = " ".join(describe(optimised(instructions=("AVX2", "BMI2"))).split())
-    assert "where any of its instructions (AVX2, BMI2) is missing" in described
+    assert "without any one of its instructions (AVX2, BMI2), its" in described
 
 
 def test_what_is_not_hardened_says_so() -> None:
     assert "NOT hardened" not in describe(FULL)
-    assert "It is NOT hardened: its program lies at fixed addresses" in describe(
+    assert "It is NOT hardened: the program is at fixed addresses" in describe(
         optimised(recipe="o2+unhardened")
     )
 
@@ -107,8 +107,8 @@ def test_what_is_patched_says_so() -> None:
     assert "PATCHED" not in describe(FULL)
     patched = Patched((AppliedPatch("send-buffer", "ab"), AppliedPatch("no-failing-recv", "cd")), ())
     assert (
-        "It is a PATCHED PostgreSQL: pgdyno has changed its sources by send-buffer, no-failing-recv. "
-        "Extensions that were compiled for the release may not fit it."
+        "It is a PATCHED PostgreSQL: pgdyno applied these patches to its source: "
+        "send-buffer, no-failing-recv. Extensions compiled for the release may be incompatible with it."
     ) in " ".join(describe(optimised(patched=patched)).split())
 
 
@@ -116,7 +116,7 @@ def test_what_is_plain_is_said_to_equal_nothing_else() -> None:
     assert FULL.verified is not None
     said = describe(replace(optimised(training=()), verified=replace(FULL.verified, reference="")))
     assert "Recipe: lto+pgo. Compiler: clang 19." in said
-    assert said.endswith("under load that lost no commit.")
+    assert said.endswith("under load without losing a commit.")
 
 
 def test_releases_that_are_not_out_yet_have_names_too() -> None:
@@ -127,8 +127,8 @@ def test_releases_that_are_not_out_yet_have_names_too() -> None:
 def test_the_changelog_has_the_time_of_the_build() -> None:
     assert changelog(FULL, "Ada <ada@example.org>") == (
         "pgdyno-postgresql-18-00000000000a (18.6+pgdyno20261122062410) UNRELEASED; urgency=medium\n\n"
-        "  * PostgreSQL 18.6, made by pgdyno build; manifest.json in\n"
-        "    /usr/lib/pgdyno/built-00000000000a says how.\n\n"
+        "  * PostgreSQL 18.6, built by pgdyno build. See manifest.json in\n"
+        "    /usr/lib/pgdyno/built-00000000000a.\n\n"
         " -- Ada <ada@example.org>  Sun, 22 Nov 2026 06:24:10 +0000\n"
     )
 
@@ -187,9 +187,9 @@ def test_without_a_licence_nothing_is_packaged() -> None:
     with pytest.raises(InstallationError) as caught:
         copyright_text(b"\x7fELF psql")
     assert str(caught.value) == (
-        "the build does not say under which licence it is\n"
-        'DETAIL:  PostgreSQL\'s "psql" prints it for \\copyright; this one has no such text in it\n'
-        "HINT:  PostgreSQL's licence has to be in all copies: it is not packaged without"
+        "the licence of the build was not found\n"
+        'DETAIL:  PostgreSQL\'s "psql" prints it for \\copyright; this psql does not contain that text\n'
+        "HINT:  PostgreSQL's licence must be in all copies, so the build is not packaged without it"
     )
 
 
@@ -217,7 +217,7 @@ def test_a_build_whose_libraries_are_at_a_fixed_place_is_not_packaged(kind: str)
     with pytest.raises(InstallationError) as caught:
         require_movable(f"{MOVABLE}  {kind}              $ORIGIN/..:/var/lib/pgdyno/servers/source-18/lib\n")
     assert str(caught.value) == (
-        "the build cannot be moved, and so not be packaged\n"
+        "the build cannot be packaged, because it cannot be moved\n"
         "DETAIL:  libpq.so.5.18 looks for its libraries in /var/lib/pgdyno/servers/source-18/lib\n"
-        "HINT:  build again: pgdyno builds now look for them beside their programs"
+        "HINT:  build again: current builds find libraries relative to their programs"
     )

@@ -150,7 +150,7 @@ def test_a_patched_build_says_so_in_its_summary() -> None:
 @pytest.mark.parametrize("number", ["NaN", "1e999"])
 def test_a_number_that_json_has_not_is_damage(number: str) -> None:
     text = dump_manifest(MANIFEST).replace("340.5", number)
-    assert parse_manifest(text) == Unknown(f"not a JSON document: {number} is no number of JSON")
+    assert parse_manifest(text) == Unknown(f"not a JSON document: {number} is not a JSON number")
 
 
 def test_a_manifest_that_nests_too_deep_is_damage() -> None:

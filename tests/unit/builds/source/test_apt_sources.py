@@ -132,8 +132,8 @@ def test_a_host_without_such_an_archive_is_told_what_it_has_but_no_password() ->
         source_suites([Repository("https://me:secret@packages.example.org/apt", "stable", ("main",))])
     assert str(caught.value) == (
         "the host's apt sources name no archive of Debian, Ubuntu or PostgreSQL\n"
-        "DETAIL:  in /etc/apt are: https://packages.example.org/apt\n"
-        "HINT:  name a PostgreSQL of your own by its prefix instead: /opt/pg18@default"
+        "DETAIL:  archives in /etc/apt: https://packages.example.org/apt\n"
+        "HINT:  name an installed PostgreSQL by its prefix instead: /opt/pg18@default"
     )
 
 

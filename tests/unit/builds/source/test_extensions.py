@@ -53,7 +53,7 @@ def test_what_was_compiled_in_place_is_refused(tree: Path) -> None:
     assert str(caught.value) == (
         f'--extensions "{tree}" was compiled in place\n'
         "DETAIL:  found vector.so, src/vector.o: objects of another build would end up in this one\n"
-        "HINT:  make clean there, or name a clean checkout: git worktree add ../clean"
+        "HINT:  run make clean there, or name a clean checkout: git worktree add ../clean"
     )
 
 
@@ -61,8 +61,8 @@ def test_a_directory_without_a_makefile_is_none(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         parse_extensions([str(tmp_path)], opened_tree)
     assert str(caught.value) == (
-        f'--extensions "{tmp_path}" holds no Makefile\n'
-        "DETAIL:  an extension is compiled by the Makefile in its directory, which includes PGXS\n"
+        f'--extensions "{tmp_path}" contains no Makefile\n'
+        "DETAIL:  an extension is compiled by the Makefile in its directory, which must include PGXS\n"
         "HINT:  --extensions pg_trgm, --extensions contrib, or --extensions ./pgvector"
     )
 
@@ -71,14 +71,14 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         parse_extensions([f"{tmp_path}/none"], opened_tree)
     assert caught.value.message == f'--extensions "{tmp_path}/none" is not a directory'
-    assert caught.value.detail == f"there is no {tmp_path}/none"
+    assert caught.value.detail == f"{tmp_path}/none does not exist"
 
 
 def test_what_is_neither_is_said(tree: Path) -> None:
     with pytest.raises(UsageError, match='"pg trgm" is neither a contrib module nor a directory'):
         parse_extensions(["pg trgm"], opened_tree)
     spaced = tree.rename(tree.with_name("pg vector"))
-    with pytest.raises(UsageError, match='make would not take "pg vector" for one word'):
+    with pytest.raises(UsageError, match='make would split the name "pg vector"'):
         parse_extensions([str(spaced)], opened_tree)
 
 
@@ -88,8 +88,8 @@ def test_two_directories_of_one_name_are_refused(tree: Path, tmp_path: Path) -> 
     (other / "Makefile").write_text("")
     with pytest.raises(UsageError) as caught:
         parse_extensions([str(tree), str(other)], opened_tree)
-    assert caught.value.message == f'--extensions "{other}" has the name of another one'
-    assert caught.value.detail == f"{tree} is called pgvector too"
+    assert caught.value.message == f'--extensions "{other}" has the same name as another extension'
+    assert caught.value.detail == f"{tree} is also named pgvector"
 
 
 def test_a_module_that_a_source_does_not_have_is_named_with_those_that_it_has(tmp_path: Path) -> None:
@@ -102,5 +102,5 @@ def test_a_module_that_a_source_does_not_have_is_named_with_those_that_it_has(tm
     assert str(caught.value) == (
         'PostgreSQL 18.6 has no contrib module "hstre"\n'
         "DETAIL:  it has cube, hstore\n"
-        "HINT:  a directory is named with a slash: --extensions ./hstre"
+        "HINT:  to name a directory, use a slash: --extensions ./hstre"
     )

@@ -57,7 +57,7 @@ def test_anything_else_is_an_error_that_shows_all_three() -> None:
         parse_source("/nowhere/at/all", opened_tree)
     assert str(caught.value) == (
         '--source "/nowhere/at/all" is neither a directory, nor a tarball, nor debian:MAJOR\n'
-        "DETAIL:  there is no /nowhere/at/all\n"
+        "DETAIL:  /nowhere/at/all does not exist\n"
         "HINT:  --source debian:18, --source postgresql-18.6.tar.bz2, or --source ~/src/postgresql"
     )
 
@@ -78,19 +78,19 @@ def test_a_tree_that_was_configured_in_place_is_refused(tree: Path, made: str) -
     assert str(caught.value) == (
         f'--source "{tree}" was configured in place\n'
         f"DETAIL:  found {made}: objects of that build could end up in this one\n"
-        "HINT:  make distclean there, or name a clean checkout: git worktree add ../clean"
+        "HINT:  run make distclean there, or name a clean checkout: git worktree add ../clean"
     )
 
 
 def test_other_programs_sources_are_told_apart(tree: Path) -> None:
     (tree / "configure").write_text(configure(name="bash"))
-    with pytest.raises(InstallationError, match="holds no sources of PostgreSQL"):
+    with pytest.raises(InstallationError, match="does not contain PostgreSQL's source"):
         parse_source(str(tree), opened_tree)
     (tree / "configure").unlink()
     with pytest.raises(InstallationError) as caught:
         parse_source(str(tree), opened_tree)
     assert str(caught.value) == (
-        f"{tree} holds no sources of PostgreSQL\n"
+        f"{tree} does not contain PostgreSQL's source\n"
         f"DETAIL:  {tree}/configure: no such file or directory\n"
         "HINT:  for example --source debian:18, --source postgresql-18.6.tar.bz2, "
         "or --source ~/src/postgresql"
@@ -103,8 +103,8 @@ def test_a_tree_for_meson_alone_is_told_what_is_missing(tree: Path) -> None:
         parse_source(str(tree), opened_tree)
     assert caught.value.message == f"{tree} has no configure"
     assert caught.value.hint == (
-        "trees are configured by autoconf's configure, not by meson: releases have it, and so has "
-        "PostgreSQL's repository; git checkout configure brings it back"
+        "trees are configured by autoconf's configure, not by meson: releases and PostgreSQL's repository "
+        "have it; git checkout configure restores it"
     )
 
 

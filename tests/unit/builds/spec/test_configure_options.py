@@ -79,11 +79,11 @@ def test_what_the_host_lacks_is_left_out_for_all_and_noted() -> None:
 def test_an_option_that_one_version_does_not_have_is_left_out_for_the_others_too() -> None:
     mixed = options((14, 17), wants_liburing=False)
     assert "--with-zstd" not in mixed.arguments(17)
-    assert mixed.notes(17) == ("without zstd: not every requested version can have it",)
+    assert mixed.notes(17) == ("without zstd: not every requested version supports it",)
 
 
 def test_a_version_without_liburing_notes_it() -> None:
-    assert options().notes(17) == ("without liburing: PostgreSQL has it from version 18 on",)
+    assert options().notes(17) == ("without liburing: supported since PostgreSQL 18",)
     assert options().notes(18) == ()
 
 

@@ -31,13 +31,12 @@ def test_debians_features_are_taken_over_in_order_and_nothing_else() -> None:
 def test_what_somebody_could_miss_is_said() -> None:
     jit, package, mistakes = of_debian().left_out
     assert jit == (
-        "without JIT: --with-llvm is not taken over, because JIT's code is made apart "
-        "from the trained and verified program; jit=on then does nothing"
+        "without JIT: --with-llvm is not inherited, because JIT code is compiled separately "
+        "from the trained and verified program; jit=on has no effect"
     )
-    assert package == "without --with-extra-version: this is another build than the package that it names"
+    assert package == "without --with-extra-version: it would name a package that this build is not from"
     assert mistakes == (
-        "without --enable-debug, --enable-dtrace, --enable-tap-tests: not taken over, because they help to "
-        "find mistakes"
+        "without --enable-debug, --enable-dtrace, --enable-tap-tests: debugging options are not inherited"
     )
 
 
@@ -78,8 +77,8 @@ def test_libraries_of_other_places_are_taken_from_the_host_and_that_is_said() ->
     assert features.options == ()
     (said,) = features.left_out
     assert said == (
-        "without --with-includes=/opt/include, --with-libraries=/opt/lib: libraries are taken from where "
-        "this host has them"
+        "without --with-includes=/opt/include, --with-libraries=/opt/lib: this host's library "
+        "directories are used"
     )
 
 

@@ -33,7 +33,7 @@ def test_a_data_directory_alone_leads_to_its_own_server_and_no_other(tmp_path: P
     assert (access.revert_command, access.addresses) == (f"pgdyno revert --pgdata {tmp_path}", ())
     with pytest.raises(ConnectionFailedError) as caught:
         access.connect()
-    assert caught.value.message == f'the server of data directory "{tmp_path}" takes no connections'
+    assert caught.value.message == f'the server of data directory "{tmp_path}" does not accept connections'
     assert caught.value.detail == "not running: there is no postmaster.pid"
     assert caught.value.hint == "start it, or name its running server with --dsn"
 

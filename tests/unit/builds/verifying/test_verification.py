@@ -11,7 +11,7 @@ import pytest
 from tests.fix_progress import Remembered
 
 from pgdyno.base.errors import InstallationError
-from pgdyno.builds.making import Making
+from pgdyno.builds.make import Making
 from pgdyno.builds.verifying import verification
 from pgdyno.builds.verifying.verification import Candidate, _Verifying, verify
 from pgdyno.postgres.process.account import caller
@@ -34,14 +34,14 @@ def names(subject: Candidate, tmp_path: Path) -> list[str]:
 
 def test_a_faster_build_goes_through_all_of_it(tmp_path: Path) -> None:
     assert names(SUBJECT, tmp_path) == [
-        "a data directory", *OWN_TESTS,
-        "answers to the last bit", "data that move both ways", "crashes under load",
+        "new data directory", *OWN_TESTS,
+        "bit-identical results", "data moved both ways", "crashes under load",
     ]  # fmt: skip
 
 
 def test_a_plain_one_is_compared_with_nothing(tmp_path: Path) -> None:
     assert names(replace(SUBJECT, reference=None), tmp_path) == [
-        "a data directory", *OWN_TESTS, "crashes under load",
+        "new data directory", *OWN_TESTS, "crashes under load",
     ]  # fmt: skip
 
 
@@ -70,6 +70,6 @@ def test_what_still_counts_is_refused_before_anything_is_tried(mark: bytes, tmp_
     (tmp_path / "built/bin/postgres").write_bytes(b"\x7fELF" + mark)
     subject = replace(SUBJECT, tested=replace(TESTED, bin_directory=tmp_path / "built/bin"))
     progress = Remembered()
-    with pytest.raises(InstallationError, match="still count what they do"):
+    with pytest.raises(InstallationError, match="are still instrumented"):
         verify(subject, Workspace(tmp_path / "home", caller()), progress, lambda _: None)
     assert progress.steps == []

@@ -49,11 +49,11 @@ def large(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        pytest.param(fifo, '"it" is not a plain file', id="fifo"),
-        pytest.param(endless, '"it" is not a plain file', id="endless"),
-        pytest.param(Path.mkdir, '"it" is not a plain file', id="directory"),
+        pytest.param(fifo, '"it" is not a regular file', id="fifo"),
+        pytest.param(endless, '"it" is not a regular file', id="endless"),
+        pytest.param(Path.mkdir, '"it" is not a regular file', id="directory"),
         pytest.param(lambda path: path.symlink_to("other"), '"it" is a symbolic link', id="link"),
-        pytest.param(large, '"it" has more than 1048576 bytes, the most that is read of it', id="large"),
+        pytest.param(large, '"it" is larger than the limit of 1048576 bytes', id="large"),
         pytest.param(listening, "No such device or address", id="socket"),
     ],
 )
@@ -74,8 +74,8 @@ def test_a_file_of_another_user_is_not_read(place: Path) -> None:
     (place / "it").write_text("root's, and readable to all")
     with opened_directory(place) as directory, pytest.raises(UntrustedError) as caught:
         directory.read("it")
-    assert caught.value.strerror == '"it" belongs to user 0, and its directory to user 4711'
-    assert caught.value.hint == "let it belong to user 4711, as the server needs it"
+    assert caught.value.strerror == '"it" belongs to user 0, but its directory belongs to user 4711'
+    assert caught.value.hint == "change its owner to user 4711, as the server requires"
 
 
 @needs_root
@@ -125,7 +125,7 @@ def test_a_link_of_somebody_else_is_not_followed(tmp_path: Path, place: Path, le
     with pytest.raises(UntrustedError) as caught, opened_directory(link):
         pass
     assert caught.value.strerror == (
-        f"the symbolic link {link} belongs to user 4713, and {link} leads by it to a directory of "
+        f"the symbolic link {link} belongs to user 4713, but it leads {link} to a directory of "
         f"user {leads_to}"
     )
     assert caught.value.hint == "name the directory by a path without that link"
@@ -137,7 +137,8 @@ def test_a_directory_of_root_below_anothers_is_not_roots_place(place: Path) -> N
     inner.mkdir()
     with pytest.raises(UntrustedError) as caught, opened_directory(inner):
         pass
-    assert caught.value.strerror == f"directory {inner} belongs to root, and {place} above it to user 4711"
+    why = f"directory {inner} belongs to root, but its parent {place} belongs to user 4711"
+    assert caught.value.strerror == why
 
 
 @needs_root
@@ -245,7 +246,7 @@ def test_where_the_kernel_does_not_let_root_be_another_user_nothing_is_done(
         setfsgid = setfsuid
 
     monkeypatch.setattr("pgdyno.host.files.file_identity._LIBC", Refusing())
-    why = "does not let this process act as user 4711, group 4712"
+    why = "does not allow acting as user 4711, group 4712"
     with pytest.raises(PermissionError, match=why), acting_as(OWNER, GROUP):
         pytest.fail("it acts with root's rights")
 

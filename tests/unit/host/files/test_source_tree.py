@@ -58,27 +58,27 @@ def test_a_fifo_is_refused_by_name(tree: Path, name: str) -> None:
     os.mkfifo(tree / name)
     with pytest.raises(RefusedError) as caught:
         content(tree)
-    assert caught.value.message == f'"{tree}" cannot be taken as source'
-    assert caught.value.detail == f'"{name}" is not a plain file'
+    assert caught.value.message == f'"{tree}" cannot be used as source'
+    assert caught.value.detail == f'"{name}" is not a regular file'
 
 
 @needs_root
 def test_a_device_is_refused(tree: Path) -> None:
     os.mknod(tree / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
-    with pytest.raises(RefusedError, match='"zero" is not a plain file'):
+    with pytest.raises(RefusedError, match='"zero" is not a regular file'):
         content(tree)
 
 
 def test_a_tree_larger_than_any_is_refused(tree: Path) -> None:
     (tree / "hole").touch()
     os.truncate(tree / "hole", 1 << 40)
-    with pytest.raises(RefusedError, match='with "hole" it has more than 4294967296 bytes'):
+    with pytest.raises(RefusedError, match='the tree exceeds 4294967296 bytes at "hole"'):
         content(tree)
 
 
 def test_a_tree_deeper_than_any_is_refused(tree: Path) -> None:
     (tree / "/".join(["d"] * 70)).mkdir(parents=True)
-    with pytest.raises(RefusedError, match="is nested deeper than 64"):
+    with pytest.raises(RefusedError, match="is nested more than 64 levels deep"):
         content(tree)
 
 
@@ -94,7 +94,7 @@ def test_what_its_owner_may_not_read_root_does_not_read(tree: Path, tmp_path: Pa
     with pytest.raises(RefusedError) as caught:
         content(tree)
     assert caught.value.detail in {
-        f'"hard" belongs to user 0, and the tree to user {OWNER}',
+        f'"hard" belongs to user 0, but the tree belongs to user {OWNER}',
         "hard: Permission denied",
     }
     secret.chmod(0o644)
@@ -157,7 +157,7 @@ def test_roots_own_place_may_hold_a_tree_of_another_user(tree: Path, tmp_path: P
 @needs_root
 def test_a_place_that_two_users_can_exchange_is_refused(tree: Path) -> None:
     os.chown(tree, ANOTHER, ANOTHER)
-    with pytest.raises(RefusedError, match=f"users {min(OWNER, ANOTHER)} and {max(OWNER, ANOTHER)} both can"):
+    with pytest.raises(RefusedError, match=f"users {min(OWNER, ANOTHER)} and {max(OWNER, ANOTHER)} can all"):
         content(tree)
 
 
@@ -181,7 +181,7 @@ def test_a_single_file_is_read_as_a_plain_one(tree: Path) -> None:
     with pytest.raises(RefusedError) as caught:
         list(plain_file(tree / "link.tar"))
     assert str(caught.value) == (
-        f'"{tree}/link.tar" cannot be taken as source\n'
+        f'"{tree}/link.tar" cannot be used as source\n'
         'DETAIL:  "link.tar" is a symbolic link\n'
-        "HINT:  name what it leads to"
+        "HINT:  name its target"
     )

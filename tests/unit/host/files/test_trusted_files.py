@@ -54,14 +54,12 @@ def test_what_belongs_to_another_user_is_named_with_its_owner(file: Path, place:
     owned = place / spoilt
     os.chown(owned, NOBODY.pw_uid, -1)
     error = refusal(file)
-    of = "it" if owned == file else f"{owned}, which leads there,"
-    assert error.message == f"{file} is not used: {of} belongs to nobody, and you are root"
-    assert error.detail == "it steers a test: nobody but you and root may be able to change it"
-    mended = f"look at it; if it is right, chown root {file}; or " if owned == file else ""
-    assert (
-        error.hint
-        == f"{mended}have it in a directory of your own, below directories of yours and root's alone"
-    )
+    of = "it" if owned == file else f"{owned} on its path"
+    assert error.message == f"{file} is not used: {of} belongs to nobody, but you are root"
+    assert error.detail == "it steers a test: only you and root may be able to change it"
+    mended = f"check its content, then run chown root {file}; or " if owned == file else ""
+    moved = "move it to a directory that you own, and whose parents only you and root own"
+    assert error.hint == f"{mended}{moved}"
 
 
 @pytest.mark.root
@@ -69,7 +67,7 @@ def test_a_link_of_another_user_leads_nowhere(file: Path, place: Path) -> None:
     link = place / "link"
     link.symlink_to(file)
     os.chown(link, NOBODY.pw_uid, -1, follow_symlinks=False)
-    said = f"{link} is not used: it belongs to nobody, and you are root"
+    said = f"{link} is not used: it belongs to nobody, but you are root"
     assert refusal(link).message == said
     assert "chown" not in str(refusal(link).hint)
 
@@ -79,14 +77,14 @@ def test_what_everybody_can_write_is_not_used(file: Path, place: Path, spoilt: s
     opened = place / spoilt
     opened.chmod(0o777)
     error = refusal(file)
-    assert error.message.endswith(" can be changed by everybody")
+    assert error.message.endswith(" can be changed by everyone")
     assert f"chmod go-w {opened};" in str(error.hint)
 
 
 def test_a_directory_for_all_may_lead_there_and_not_be_it(file: Path) -> None:
     file.parent.chmod(0o1777)
     require_trusted(file, "it steers a test")
-    assert refusal(file.parent).message.endswith("it can be changed by everybody")
+    assert refusal(file.parent).message.endswith("it can be changed by everyone")
 
 
 @pytest.mark.root

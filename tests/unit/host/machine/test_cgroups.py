@@ -106,7 +106,7 @@ def test_of_two_mounts_on_one_point_the_later_is_what_we_would_read() -> None:
 
 def test_a_group_outside_of_the_mount_is_unknown_and_not_unlimited() -> None:
     found = find_hierarchy(member({"": "/../db"}, v2(), is_namespaced=True), "memory")
-    assert found == Unknown("control group /../db is outside of /sys/fs/cgroup, which shows /")
+    assert found == Unknown("control group /../db is outside /sys/fs/cgroup, which shows /")
 
 
 def test_an_unmounted_hierarchy_is_unknown_in_a_namespace_and_unlimited_at_the_real_root() -> None:
@@ -134,7 +134,7 @@ def write(root: Path, path: str, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-NO_GROUP = Unknown("no control group is there: it is gone, or another file system covers it")
+NO_GROUP = Unknown("not a control group: it was removed, or another file system is mounted over it")
 CGROUP2 = "30 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 
 

@@ -76,10 +76,10 @@ def test_hardware_counters_are_an_event_source_of_the_cpu(sources: tuple[str, ..
         ({"flags": "fpu tsc", "cpu MHz": "2596.136"}, 2596.136),
         (
             {"flags": "fpu aperfmperf", "cpu MHz": "800.000"},
-            "it changes with the load, and the highest is not reported",
+            "varies with the load, and the maximum is not reported",
         ),
         ({"Features": "fp atomics"}, "no frequency listed"),
-        ({"cpu MHz": "Unknown"}, '"Unknown" is no frequency'),
+        ({"cpu MHz": "Unknown"}, 'not a frequency: "Unknown"'),
     ],
 )
 def test_a_frequency_of_the_moment_is_not_taken_for_that_of_the_processor(
@@ -95,7 +95,7 @@ def test_the_highest_frequency_is_known_where_the_kernel_scales_it(tmp_path: Pat
     source = "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"
     assert inspect_cpu(Tree(tmp_path), "self").frequency_mhz == Fact(3500.0, source)
     (directory / "cpuinfo_max_freq").write_text("<unknown>\n", encoding="utf-8")
-    unknown = Fact[float](Unknown('"<unknown>" is no frequency'), source)
+    unknown = Fact[float](Unknown('not a frequency: "<unknown>"'), source)
     assert inspect_cpu(Tree(tmp_path), "self").frequency_mhz == unknown
 
 

@@ -41,7 +41,7 @@ def test_time_of_processes_that_only_keep_cpus_awake_is_left_out() -> None:
 
 @pytest.mark.parametrize("text", ["", "cpu 1 2 3", "cpu0 1 2 3 4 5 6 7 8", "cpu a b c d e f g h"])
 def test_a_text_without_times_of_all_cpus_is_an_error_that_says_so(text: str) -> None:
-    assert parse_cpu_times(text) == Unknown("no CPU times in it")
+    assert parse_cpu_times(text) == Unknown("no CPU times found")
     with pytest.raises(ServerError) as caught:
         read_host_cpu([0], text)
-    assert str(caught.value) == "the CPUs' times cannot be read\nDETAIL:  no CPU times in it"
+    assert str(caught.value) == "could not read CPU times\nDETAIL:  no CPU times found"

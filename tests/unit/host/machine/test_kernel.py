@@ -30,7 +30,7 @@ def test_the_distributions_name_may_be_quoted(line: str, name: str) -> None:
 
 def test_a_file_without_a_name_or_with_a_broken_one_is_unknown() -> None:
     assert parse_os_release("NAME=x\n") == Unknown("no PRETTY_NAME")
-    assert parse_os_release('PRETTY_NAME="x\n') == Unknown('PRETTY_NAME is not quoted well: "x')
+    assert parse_os_release('PRETTY_NAME="x\n') == Unknown('PRETTY_NAME is not quoted correctly: "x')
 
 
 @given(st.text())

@@ -88,7 +88,7 @@ def test_a_path_without_a_mount_has_none() -> None:
     [
         ("../../devices/pci0000:00/nvme/nvme0/nvme0n1/nvme0n1p2", "nvme0n1"),
         ("../../devices/virtual/block/dm-3", "dm-3"),
-        ("../../devices/virtual/block/md0", Unknown("no disk above it")),
+        ("../../devices/virtual/block/md0", Unknown("no parent disk")),
     ],
 )
 def test_a_partitions_disk_is_the_directory_above_it(path: str, disk: str | Unknown) -> None:

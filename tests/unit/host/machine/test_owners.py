@@ -36,7 +36,7 @@ def owned(tree: Tree) -> dict[str, list[str]]:
 @pytest.mark.parametrize("command", [TUNED, "/usr/sbin/tuned -l -P"])
 def test_tuned_owns_everything_while_it_runs_with_a_profile(tmp_path: Path, command: str) -> None:
     assert owned(machine(tmp_path, command, profile="balanced postgresql")) == {
-        "TuneD is active with profile balanced postgresql, and would set its own values again": [
+        "TuneD is active with profile balanced postgresql, and would restore its own values": [
             SWAPPINESS, GOVERNOR, PREFERENCE, IRQ
         ]
     }  # fmt: skip
@@ -70,7 +70,7 @@ def test_tuned_owns_nothing_without_a_profile_or_a_process(
 )
 def test_services_for_power_own_the_frequencies(tmp_path: Path, command: str, name: str) -> None:
     tree = machine(tmp_path, command)
-    assert owned(tree) == {f"{name} runs, and would set its own values again": [GOVERNOR, PREFERENCE]}
+    assert owned(tree) == {f"{name} runs, and would restore its own values": [GOVERNOR, PREFERENCE]}
     assert [one.instead for one in find_owners(tree).or_else(())] == [f"stop it: systemctl stop {name}"]
 
 
@@ -78,12 +78,12 @@ def test_tlp_is_known_by_what_it_has_set_since_the_start(tmp_path: Path) -> None
     tree = machine(tmp_path)
     (tmp_path / "run/tlp").mkdir(parents=True)
     (tmp_path / "run/tlp/last_pwr").write_text("0 0\n")
-    assert owned(tree) == {"TLP is active, and would set its own values again": [GOVERNOR, PREFERENCE]}
+    assert owned(tree) == {"TLP is active, and would restore its own values": [GOVERNOR, PREFERENCE]}
 
 
 def test_irqbalance_owns_the_affinities_of_interrupts(tmp_path: Path) -> None:
     assert owned(machine(tmp_path, "/usr/sbin/irqbalance --foreground")) == {
-        "irqbalance runs, and would set its own values again": [IRQ]
+        "irqbalance runs, and would restore its own values": [IRQ]
     }
 
 

@@ -94,7 +94,7 @@ def test_text_becomes_smaller_and_random_bytes_stay(tmp_path: Path) -> None:
 def test_without_pages_it_is_unknown(tmp_path: Path) -> None:
     directory = data_directory(tmp_path, {"base/5/1259": page(b"x")})
     found = probe_page_compression(directory, tmp_path, BLOCK, nullcontext())
-    assert found.value == Unknown("there are no tables of users yet")
+    assert found.value == Unknown("no user tables yet")
 
 
 @needs_lz4

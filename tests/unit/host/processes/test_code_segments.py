@@ -45,9 +45,9 @@ def test_parts_that_are_loaded_to_be_executed_are_found_in_order() -> None:
     [
         (b"#!/bin/sh\n", "not a 64-bit ELF file"),
         (elf(ident=b"\x7fELF\x01\x01\x01"), "not a 64-bit ELF file"),
-        (elf((LOAD, EXECUTE, 0, 0, 16))[:100], "its parts are not listed"),
-        (elf((LOAD, EXECUTE, 4000, 0, 200)), "cut short"),
-        (elf((LOAD, READ, 0, 0, 200)), "it has no code"),
+        (elf((LOAD, EXECUTE, 0, 0, 16))[:100], "no list of segments"),
+        (elf((LOAD, EXECUTE, 4000, 0, 200)), "truncated file"),
+        (elf((LOAD, READ, 0, 0, 200)), "contains no code"),
     ],
 )
 def test_files_without_code_are_said(file: bytes, reason: str) -> None:

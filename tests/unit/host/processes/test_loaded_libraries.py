@@ -82,7 +82,7 @@ def test_what_is_no_library_is_unknown(content: bytes, reason: str) -> None:
 
 def test_a_library_that_is_cut_short_is_unknown() -> None:
     whole = own_library("libm.so.6").read_bytes()
-    assert defined_functions(BytesIO(whole[: len(whole) // 2]), {"fsync"}) == Unknown("cut short")
+    assert defined_functions(BytesIO(whole[: len(whole) // 2]), {"fsync"}) == Unknown("truncated file")
 
 
 def test_a_process_of_somebody_else_is_unknown_with_the_reason(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_another_file_of_a_mapped_ones_name_proves_nothing(process: Path) -> Non
     library.rename(library.with_name("elsewhere"))
     library.write_bytes(own_library("libm.so.6").read_bytes())
     found = inspect_libraries(Tree(process.parent.parent), 7, {"fsync"})
-    assert found.unknown == ("libm.so: it could not be proven to be the mapped file",)
+    assert found.unknown == ("libm.so: not proven to be the mapped file",)
 
 
 def test_a_file_without_a_name_is_unknown_whatever_is_called_like_its_end(process: Path) -> None:
@@ -159,14 +159,14 @@ def test_a_file_without_a_name_is_unknown_whatever_is_called_like_its_end(proces
     assert found.unknown == ("libm.so (deleted): no such file",)
     library.with_name("libm.so (deleted)").write_bytes(own_library("libm.so.6").read_bytes())
     found = inspect_libraries(Tree(process.parent.parent), 7, {"fsync"})
-    assert found.unknown == ("libm.so (deleted): it could not be proven to be the mapped file",)
+    assert found.unknown == ("libm.so (deleted): not proven to be the mapped file",)
 
 
 def test_a_pipe_in_a_librarys_place_is_not_waited_for(process: Path) -> None:
     (process / "root" / "opt" / "libm.so").unlink()
     os.mkfifo(process / "root" / "opt" / "libm.so")
     found = inspect_libraries(Tree(process.parent.parent), 7, {"fsync"})
-    assert found.unknown == ("libm.so: not a plain file",)
+    assert found.unknown == ("libm.so: not a regular file",)
 
 
 def test_the_kernels_own_link_to_a_mapped_file_is_taken_first(process: Path) -> None:

@@ -40,7 +40,7 @@ def test_what_is_no_status_line_is_unknown() -> None:
 
 @pytest.mark.parametrize(
     ("number", "policy"),
-    [("0", "SCHED_OTHER"), ("3", "SCHED_BATCH"), ("99", Unknown("an unknown policy: 99"))],
+    [("0", "SCHED_OTHER"), ("3", "SCHED_BATCH"), ("99", Unknown("unknown scheduling policy: 99"))],
 )
 def test_the_scheduling_policy_is_the_41st_field(number: str, policy: str | Unknown) -> None:
     fields = STAT.replace("(postgres)", "(a)").split()
@@ -54,7 +54,7 @@ def test_no_text_makes_the_policys_parser_fail(text: str) -> None:
 
 
 def test_a_line_that_ends_early_has_no_policy() -> None:
-    assert scheduling_policy("12 (x) S 1") == Unknown("no scheduling policy in it")
+    assert scheduling_policy("12 (x) S 1") == Unknown("no scheduling policy found")
 
 
 @pytest.mark.parametrize(

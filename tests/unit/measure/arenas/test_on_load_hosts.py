@@ -13,9 +13,9 @@ import pytest
 from pgdyno.base.errors import UsageError
 from pgdyno.load import driver, sysbench
 from pgdyno.load._contract import LoadRequest, Target
-from pgdyno.load.drained import DrainedTurns
 from pgdyno.load.driver import ArmTarget
 from pgdyno.load.driver_process import DriverProcess
+from pgdyno.load.driver_turns import DrainedTurns
 from pgdyno.load.hosts_turns import HostsTurns
 from pgdyno.measure.arenas.arm import Arm, RunningServer
 from pgdyno.measure.arenas.load import Loads
@@ -25,7 +25,7 @@ from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.model.cells.cell import CellHost, HostRole
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.connection.network_entrance import NetworkEntrance
+from pgdyno.postgres.connection.network_access import NetworkAccess
 from pgdyno.remote.cells.reach import ReachedLoadHost
 from pgdyno.workload.workload_choice import find_workloads
 
@@ -34,7 +34,7 @@ THERE = ReachedLoadHost(
     CLIENT, None, "10.0.0.1", "10.0.0.2", (4, 5, 6), 0.0001, 0.0003, "boot1", "pgdyno-load-7"
 )
 OTHER = replace(THERE, host=CellHost("client2", HostRole.LOAD, "client2"), address="10.0.0.3", cpus=(0, 1))
-ENTRANCE = NetworkEntrance("10.0.0.1", Path("/rules"), "bench", "s3cret")
+ENTRANCE = NetworkAccess("10.0.0.1", Path("/rules"), "bench", "s3cret")
 HERE = Loads(
     cast("Any", None), cast("Any", None), cast("Any", None), Path(), CpuSplit((0, 1), (2,), is_isolated=True)
 )

@@ -73,7 +73,7 @@ def test_a_full_disk_is_told_with_what_to_do_whether_it_stopped_the_server_or_no
     assert type(error) is StorageError
     assert error.message == "the disk filled up during l.i1 on the server of worker"
     assert error.hint is not None
-    assert error.hint.startswith("make room where PGDYNO_HOME is")
+    assert error.hint.startswith("free space where PGDYNO_HOME is")
 
 
 def test_other_errors_of_generators_keep_their_class() -> None:
@@ -95,7 +95,7 @@ def test_a_full_dev_shm_is_not_a_full_disk() -> None:
     assert type(error) is StorageError
     assert error.message == "the memory for /dev/shm filled up during l.i1 on the server of worker"
     assert error.hint == (
-        "make /dev/shm larger (containers have 64 MB unless told otherwise), or set "
+        "make /dev/shm larger (containers have 64 MB by default), or set "
         "max_parallel_maintenance_workers=0 (for queries max_parallel_workers_per_gather=0)"
     )
 

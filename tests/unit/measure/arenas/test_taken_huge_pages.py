@@ -29,11 +29,11 @@ def test_pages_that_somebody_else_has_taken_are_named_as_the_reason() -> None:
     with pytest.raises(HugePagesError) as raised:
         _start(instance(FATAL), PLAN)
     assert raised.value.message == (
-        "huge pages that were reserved for the server of plan are in use by another process"
+        "huge pages reserved for the server of plan are in use by another process"
     )
     assert raised.value.detail == FATAL
     assert raised.value.hint is not None
-    assert raised.value.hint.endswith("or leave the pool out with --layers application")
+    assert raised.value.hint.endswith("or leave out the pool with --layers application")
 
 
 @pytest.mark.parametrize(

@@ -138,8 +138,8 @@ def test_where_most_are_they_count_and_a_note_says_so() -> None:
     assert note == (
         "machine disturbed: the hypervisor took more than 10\xa0% of the CPU time in 12 of 16 trials "
         "that count "
-        "(up to 40\xa0%; median of the 16: 40\xa0%). They count because that is at most twice what is "
-        "usual here, so the intervals are wider; repeat it when less else runs on the physical machine"
+        "(up to 40\xa0%; median of the 16: 40\xa0%). They count because that is at most twice the "
+        "usual here, so the intervals are wider; repeat it when the physical machine is less busy"
     )
 
 
@@ -149,7 +149,7 @@ def test_other_processes_are_judged_alike() -> None:
     assert judged.notes[0].startswith(
         "machine disturbed: other processes took more than 10\xa0% of the CPU time in 8 of 8 trials"
     )
-    assert judged.notes[0].endswith("repeat it when less else runs")
+    assert judged.notes[0].endswith("repeat it when the machine is less busy")
 
 
 def test_each_workload_has_its_own_usual_share() -> None:

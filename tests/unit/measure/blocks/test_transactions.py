@@ -65,7 +65,7 @@ def test_an_empty_log_holds_nothing() -> None:
     ],
 )
 def test_text_that_is_no_log_is_refused(text: bytes) -> None:
-    with pytest.raises(GeneratorFailedError, match="the generator's transaction log is not readable"):
+    with pytest.raises(GeneratorFailedError, match="the generator's transaction log is malformed"):
         parse(text)
 
 

@@ -195,7 +195,7 @@ def test_a_stall_of_one_round_is_not_averaged_away() -> None:
 
 def test_it_is_said_how_rare_a_stall_may_be_that_was_not_seen() -> None:
     found = decide([replace(outcome(measured(50, 2), SAFE), stalls=Stalls(1.0, 1.05, 10))], TERMS)
-    assert found.reasons[-1] == "a stall that comes in fewer than 3 of 10 rounds may have been missed"
+    assert found.reasons[-1] == "a stall in fewer than 3 of 10 rounds may have been missed"
     assert "over all rounds together 0.0\xa0% (at most +5.0\xa0%)" in found.reasons[0]
 
 
@@ -211,7 +211,7 @@ def test_servers_that_are_not_equally_durable_decide_nothing() -> None:
     found = decide_plan(replace(synthetic(), durability=readings), "plan", TERMS)
     assert (found.state, found.pays) == (PlanState.UNDECIDED, False)
     assert found.sentence == (
-        "The plan was not measured fairly: its server was not as durable as the other one."
+        "The plan was not measured fairly: its server was not as durable as the baseline's."
     )
     assert found.reasons[0].startswith("the server of plan ran with fsync=off")
 
@@ -219,7 +219,7 @@ def test_servers_that_are_not_equally_durable_decide_nothing() -> None:
 def test_a_workload_that_was_not_like_its_original_is_said() -> None:
     alike, unlike = Likeness({"calls": 0.9}, ()), Likeness({"calls": 1.0, "time": 0.784}, ())
     found = decide_plan(replace(synthetic(), likenesses={"shop": unlike, "bank": alike}), "plan", TERMS)
-    assert found.sentence.endswith(" This is on something like your workload (likeness 0.78 of shop).")
+    assert found.sentence.endswith(" The replay only resembles your workload (likeness 0.78 of shop).")
     found = decide_plan(replace(synthetic(), likenesses={"bank": alike}), "plan", TERMS)
     assert "something like" not in found.sentence
 

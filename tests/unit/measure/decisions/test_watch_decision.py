@@ -86,11 +86,11 @@ MEAN, OF = "mean time per transaction", "30 pairs of periods"
         ),
         (
             Watched(WatchState.NO_HARM, 29, 30, 0.97, is_applied=False),
-            f"The server's own transactions show no harm by the plan: {MEAN} −3.0\xa0%, 29 of {OF}.",
+            f"The server's own transactions show no harm from the plan: {MEAN} −3.0\xa0%, 29 of {OF}.",
         ),
         (
             Watched(WatchState.TOO_LITTLE, 2, 30, 1.0, is_applied=False),
-            "There is too little traffic to see harm: 2 of 30 pairs of periods had 20 transactions in each.",
+            f"Too little traffic to detect harm: 2 of {OF} had at least 20 transactions in each.",
         ),
         (
             Watched(WatchState.ENDED_EARLY, 2, 30, 1.0, is_applied=False, reason="lost the connection"),

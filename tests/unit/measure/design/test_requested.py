@@ -20,8 +20,8 @@ def test_a_precision_finer_than_two_equal_servers_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         require_reachable(until(0.01))
     assert str(caught.value).replace("\xa0", " ") == (
-        "--until precision=1% is too fine for servers side by side\n"
-        "DETAIL:  even two equal servers differ by about 0.5 % for the length of an experiment, so that no "
+        "--until precision=1% is too fine for servers measured together\n"
+        "DETAIL:  even two identical servers differ by about 0.5 % throughout an experiment, so no "
         "interval is narrower than ±1.0 %\n"
         "HINT:  write --until precision=1.5%, or add --design alternating"
     )

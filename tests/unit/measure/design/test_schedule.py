@@ -18,8 +18,8 @@ from pgdyno.measure.design.schedule import (
     window_ends,
     writing_time_s,
 )
-from pgdyno.model.experiments.experiment import Design, DesignKind, ResetPolicy
-from pgdyno.model.experiments.workload import DataSet, Step, Workload
+from pgdyno.model.experiments.experiment import Design, DesignKind
+from pgdyno.model.experiments.workload import DataSet, ResetPolicy, Step, Workload
 
 
 def test_two_arms_take_turns_in_abba_or_baab() -> None:

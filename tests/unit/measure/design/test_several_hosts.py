@@ -35,7 +35,7 @@ def test_a_host_that_is_too_far_away_is_named() -> None:
         with_long_turns(Design(), 0.1, "client2")
     assert caught.value.message == "client2 is too far away to take turns together with other load hosts"
     assert caught.value.detail == (
-        "a word to it and back takes 100\xa0ms: turns would have to last 4\xa0s, and 2\xa0s is the most"
+        "the round trip takes 100\xa0ms: turns would have to last 4\xa0s, but the limit is 2\xa0s"
     )
 
 

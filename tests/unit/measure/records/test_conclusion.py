@@ -35,8 +35,8 @@ def experiment(*blocks: Block, operations: dict[str, str] | None = None) -> Expe
 def test_a_note_says_in_how_many_blocks_and_whose_they_were() -> None:
     (note,) = wal_notes(experiment(block(0, 0, 0), block(1, 2, 0), block(2, 3, 1)))
     assert note == (
-        "w: servers had to create WAL segments in 2 of 3 blocks (a 5, b 1); "
-        "all clients wait for each, which widens the tail of latency"
+        "w: servers created WAL segments in 2 of 3 blocks (a 5, b 1); "
+        "all clients wait for each of them, which lengthens the latency tail"
     )
 
 

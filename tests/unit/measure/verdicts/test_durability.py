@@ -60,11 +60,11 @@ def test_experiments_without_readings_leave_verdicts_as_they_are() -> None:
 def test_an_unsafe_value_that_the_variant_does_not_ask_for_withholds_every_verdict() -> None:
     experiment = read_back({"synchronous_commit": "off"})
     why = (
-        "the server of plan ran with synchronous_commit=off, which its variant does not ask for: "
+        "the server of plan ran with synchronous_commit=off, which its variant does not set: "
         "a crash can lose transactions that were reported as committed"
     )
     assert breaches(experiment, "plan") == (why,)
-    differ = "synchronous_commit differs, and neither variant asks for that: on (default), off (plan)"
+    differ = "synchronous_commit differs, but neither variant sets it: on (default), off (plan)"
     for verdict in withhold(experiment.verdicts, experiment):
         assert (verdict.decision, verdict.is_withheld) == (Decision.INCONCLUSIVE, True)
         assert verdict.reason == f"not comparable: {why}; {differ}"
@@ -97,12 +97,12 @@ def test_a_value_that_changed_during_the_run_is_seen_beside_the_first_one() -> N
     experiment = replace(experiment, durability=(*experiment.durability, later))
     assert breaches(experiment, "plan") == (
         (
-            "the server of plan ran with full_page_writes=off, which its variant does not ask for: "
+            "the server of plan ran with full_page_writes=off, which its variant does not set: "
             "a crash during a write can leave torn pages that recovery cannot repair"
         ),
     )
     assert doubts(experiment, "default", "plan")[1] == (
-        "full_page_writes differs, and neither variant asks for that: on (default), on and off (plan)"
+        "full_page_writes differs, but neither variant sets it: on (default), on and off (plan)"
     )
 
 
@@ -111,7 +111,7 @@ def test_checksums_that_both_lack_are_what_the_cluster_was_created_with() -> Non
     assert doubts(both, "default", "plan") == ()
     one = read_back({"data_checksums": "off"})
     assert doubts(one, "default", "plan") == (
-        "data_checksums differs, and neither variant asks for that: on (default), off (plan)",
+        "data_checksums differs, but neither variant sets it: on (default), off (plan)",
     )
 
 
@@ -128,7 +128,7 @@ def test_a_library_in_place_of_fsync_is_named_with_what_it_replaces() -> None:
 def test_a_variable_for_the_loader_that_one_server_has_is_a_difference_unless_it_is_asked_for() -> None:
     loader = {"LD_PRELOAD": "libjemalloc.so.2"}
     assert doubts(read_back(loader=loader), "default", "plan") == (
-        "LD_PRELOAD differs, and neither variant asks for that: not set (default), libjemalloc.so.2 (plan)",
+        "LD_PRELOAD differs, but neither variant sets it: not set (default), libjemalloc.so.2 (plan)",
     )
     asked = read_back(loader=loader, asked={"env.LD_PRELOAD": "libjemalloc.so.2"})
     assert doubts(asked, "default", "plan") == ()
@@ -137,7 +137,7 @@ def test_a_variable_for_the_loader_that_one_server_has_is_a_difference_unless_it
 def test_preloaded_libraries_and_standbys_may_not_differ_unasked() -> None:
     for name in ("shared_preload_libraries", "synchronous_standby_names"):
         assert doubts(read_back({name: "x"}), "default", "plan") == (
-            f"{name} differs, and neither variant asks for that: empty (default), x (plan)",
+            f"{name} differs, but neither variant sets it: empty (default), x (plan)",
         )
         assert doubts(read_back({name: "x"}, asked={name: "x"}), "default", "plan") == ()
 
@@ -152,7 +152,7 @@ def test_a_setting_that_one_version_does_not_have_is_no_difference() -> None:
 def test_a_bundle_whose_verdicts_overlook_what_was_read_back_contradicts_itself() -> None:
     assert contradictions(read_back()) == ()
     (first, *_) = contradictions(read_back({"fsync": "off"}))
-    assert first == 'a verdict is on "plan", whose server was not as durable as it says'
+    assert first == 'a verdict is on "plan", but its server was less durable than the variant'
     experiment = read_back({"fsync": "off"})
     assert contradictions(replace(experiment, verdicts=withhold(experiment.verdicts, experiment))) == ()
 

@@ -114,7 +114,7 @@ def test_small_parts_are_one_group_with_an_interval_of_its_own() -> None:
     assert {one.name for one in found.small} == {"jit", "cache"}
     assert found.together is not None
     assert found.together.low < 1 < found.together.high
-    assert "wal" in {one.name for one in found.told}
+    assert "wal" in {one.name for one in found.separate}
 
 
 def test_three_parts_that_depend_on_one_another_show_in_the_remainder() -> None:

@@ -8,7 +8,8 @@ import pytest
 from tests.golden.synthetic_clients import CLIENTS, LOAD, experiment
 
 from pgdyno.measure.verdicts.sharing_cost import sharing_costs
-from pgdyno.model.experiments.experiment import Cell, Experiment
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.workload import Cell
 
 KEPT = {2: 0.9, 3: 0.8, 4: 0.75, 6: 0.6, 8: 0.5}  # of what own tables scale
 OWN_AT_ONE = 1.3  # few clients are faster on few rows

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pgdyno.host.awake import POLL_NS
+from pgdyno.host.cpu_idling import POLL_NS
 from pgdyno.measure.verdicts.steal_adjustment import Adjustment, adjustments, touching_wakeups
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind, Experiment
 from pgdyno.model.variants.variant import Variant
@@ -96,20 +96,20 @@ def test_trials_that_do_not_count_for_stolen_time_alone_tell_as_well() -> None:
     [
         (
             experiment(settings={"io_method": "io_uring"}),
-            "io_method changes how CPUs idle or are woken, and with that how much is stolen",
+            "io_method changes CPU idling or wake-ups, and thereby steal time",
         ),
         (
             experiment(settings={POLL_NS: "200000"}),
-            f"{POLL_NS} changes how CPUs idle or are woken, and with that how much is stolen",
+            f"{POLL_NS} changes CPU idling or wake-ups, and thereby steal time",
         ),
         (
             replace(experiment(), burstable_type="t3.micro"),
-            "t3.micro has CPU credits: stolen time depends on earlier use",
+            "t3.micro has CPU credits: steal time depends on earlier use",
         ),
-        (experiment(5), "only 10 trials tell how much was stolen, and at least 12 have to"),
+        (experiment(5), "only 10 trials have steal time; at least 12 are needed"),
         (
             experiment(more_for_b=0.5, spread=0.1),
-            "the variants lost different shares of their CPU time (p = ",
+            "the steal shares of the variants differ (p = ",
         ),
     ],
     ids=["wakeups", "idling", "burstable", "few", "differs"],

@@ -29,15 +29,15 @@ def test_every_part_has_its_effect_alone_and_in_the_whole_and_small_ones_are_tog
     of_part = "N (N … N), alone N, in the whole N, "
     assert head == "The worth of each part, in throughput:"
     assert [line.split() for line in rows] == [
-        f"sysbench-read-only buffers {of_part} more beside the others than alone".split(),
-        f"build {of_part} less beside the others than alone".split(),
-        f"pages {of_part} more beside the others than alone".split(),
-        f"wal {of_part} costs, less beside the others than alone".split(),
+        f"sysbench-read-only buffers {of_part} more with the others than alone".split(),
+        f"build {of_part} less with the others than alone".split(),
+        f"pages {of_part} more with the others than alone".split(),
+        f"wal {of_part} costs, less with the others than alone".split(),
         ["jit,", "cache", "together", "N", "(N", "…", "N),", "may", "be", "nothing"],
         ["remainder", "N", "(N", "…", "N),", "may", "be", "nothing:", "the", "parts", "add", "up"],
         ["whole", "plan", "N", "(N", "…", "N)"],
     ]
-    assert end.startswith("A part's worth is the mean of its effect alone and of what the whole loses")
+    assert end.startswith("A part's worth is the mean of its effect alone and of the loss of the whole")
 
 
 def test_a_remainder_is_explained() -> None:
@@ -69,7 +69,7 @@ def test_layers_that_were_only_left_out_need_not_add_up() -> None:
         "  sysbench-read-only      application  N (N … N)",
         "                          compiler     N (N … N)",
         "                          system       N (N … N), may be nothing",
-        "                          remainder    N (N … N), brought by more than one part alike",
+        "                          remainder    N (N … N), gained by any of several parts",
         "                          whole plan   N (N … N)",
     ]
     assert said[9:11] == [
@@ -96,8 +96,8 @@ def test_a_plan_that_was_not_taken_apart_needs_no_table() -> None:
 def test_too_few_rounds_are_said_to_be_too_few() -> None:
     few = replace(experiment(), blocks=tuple(one for one in experiment().blocks if one.round < 1))
     assert attribution_text(few) == (
-        "The worth of each part is not known: in too few rounds all servers count, or more transactions "
-        "fail on one.\n"
+        "The worth of each part is unknown: all servers count in too few rounds, or more transactions "
+        "fail on one of them.\n"
     )
     assert attribution_figure(few) is None
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.golden.synthetic import experiment, plan
 
-from pgdyno.host.awake import AS_ASKED, Awake, AwakeMeans
+from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN, Awake, AwakeMeans
 from pgdyno.measure.view.awake_sentence import awake_remark, awake_sentence
 from pgdyno.measure.view.repeat import repeat_command
 from pgdyno.model.experiments.experiment import Experiment
@@ -16,7 +16,9 @@ from pgdyno.results.page import render_page
 from pgdyno.store.documents import dump_experiment, load_experiment
 
 KEPT = Awake(AwakeMeans.HALTPOLL, "", 115.2, 9.04, ("haltpoll.guest_halt_poll_ns=0",))
-BOOTED = Awake(None, AS_ASKED, 115.2, None, ("cpuidle_haltpoll.force=1", "haltpoll.guest_halt_poll_ns=0"))
+BOOTED = Awake(
+    None, AS_BOOTED_GIVEN, 115.2, None, ("cpuidle_haltpoll.force=1", "haltpoll.guest_halt_poll_ns=0")
+)
 SENTENCES = {
     KEPT: "CPUs were kept awake by haltpoll, which lets idle CPUs poll before they halt "
     "(wake-up 9.0 µs instead of 115 µs)",
@@ -55,10 +57,10 @@ def with_plan(awake: Awake | None, *levers: str) -> Experiment:
 
 def test_figures_with_cpus_awake_are_said_to_be_so_below_the_headline() -> None:
     said = (
-        "These figures are with CPUs kept awake: a wake-up took 9.0 µs, as booted 115 µs; "
+        "These figures hold with CPUs kept awake: a wake-up took 9.0 µs, as booted 115 µs; "
         "boot line: haltpoll.guest_halt_poll_ns=0. "
     )
-    as_booted = "--as-booted measures how it is as booted."
+    as_booted = "--as-booted measures without that."
     assert awake_remark(with_plan(KEPT)) == f"{said}{as_booted}"
     depending = awake_remark(with_plan(KEPT, "io_method", "busy_poll"))
     assert depending == f"{said}The worth of io_method and busy_poll depends on that. {as_booted}"

@@ -21,12 +21,12 @@ def test_duet_is_explained_with_its_numbers() -> None:
     assert pairing.lead == "Time-sliced duet."
     assert f"turns of 100{NBSP}ms in balanced random order" in pairing.text
     assert f"the first 10{NBSP}ms of every turn are left out" in pairing.text
-    assert pairing.text.endswith("Servers and load generators had CPUs of their own.")
+    assert pairing.text.endswith("Servers and load generators had separate CPUs.")
 
 
 def test_longer_turns_of_workloads_that_write_are_said() -> None:
     of_both = replace(experiment(), design=replace(experiment().design, writing_slice_s=0.5))
-    said = f"100{NBSP}ms, 500{NBSP}ms where data are changed"
+    said = f"100{NBSP}ms, 500{NBSP}ms for write workloads"
     assert f"took turns of {said} in balanced" in method_paragraphs(of_both)[0].text
     assert ("Turn", said) in design_table(of_both).rows
 
@@ -50,7 +50,7 @@ def test_estimator_takes_three_sentences() -> None:
 def test_looking_early_is_said_to_have_an_anytime_valid_interval() -> None:
     design = Design(stopping=Stopping.PRECISION, precision=0.01)
     assert (
-        f"anytime-valid, because the data themselves decided when measuring ended "
+        f"anytime-valid, because the data determined when measuring ended "
         f"(when the interval was no wider than ±1{NBSP}%)"
     ) in estimator_sentences(design)[1]
 
@@ -69,10 +69,10 @@ def test_design_table_names_the_reset_of_every_workload() -> None:
 def test_steps_are_measured_in_passes() -> None:
     paragraphs = method_paragraphs(steps())
     assert paragraphs[0].lead == "Passes."
-    assert paragraphs[1].text.startswith("Planned were 6 rounds, each a pass over all steps")
+    assert paragraphs[1].text.startswith("6 rounds were planned, each a pass over all steps")
     rows = {row[0]: row[1] for row in design_table(steps()).rows}
     assert rows["Data of the steps"] == (
-        "what the step before has left; each round begins with an empty database"
+        "those left by the step before; each round begins with an empty database"
     )
     assert not {"Turn", "Block", "Data reset, insert-benchmark-l.i0"} & set(rows)
 
@@ -82,28 +82,28 @@ def test_a_running_server_is_not_said_to_be_started_for_the_rounds() -> None:
     pairing, replication, effect = method_paragraphs(as_found)
     assert pairing.lead == "A running server."
     assert pairing.text == (
-        "It was measured as it ran: pgdyno did not start it, did not restart it and set nothing but settings "
-        "of sessions of its own. "
+        "It was measured as it ran: pgdyno did not start or restart it, and changed settings only in its own "
+        "sessions. "
         f"The load took turns of 100{NBSP}ms; the first 10{NBSP}ms of every turn are left out."
     )
     assert replication.text.startswith(
-        f"Planned were 8 rounds. A round measures each workload in 1 block of 6{NBSP}s; the server is not "
+        f"8 rounds were planned. A round measures each workload in 1 block of 6{NBSP}s; the server is not "
         "restarted for it. "
     )
     assert "at the level of rounds (" in effect.text
     assert "server" not in effect.text
     rows = {row[0]: row[1] for row in design_table(as_found).rows}
     assert rows["Rounds (the server was not restarted)"] == "8"
-    assert rows["Server and client on CPUs of their own"] == "not pinned"
+    assert rows["Server and client on separate CPUs"] == "not pinned"
     assert "Rounds (servers newly started)" not in rows
     page = render_page(as_found)
     assert "The server is not restarted between rounds. Void blocks" in page
-    assert "afresh" not in page
+    assert "starts new servers" not in page
 
 
 def test_servers_that_were_started_for_it_are_said_to_be() -> None:
     _, replication, effect = method_paragraphs(clients())
-    assert "A round starts every server afresh and measures each workload in 1 block of" in replication.text
+    assert "Each round starts new servers and measures each workload in 1 block of" in replication.text
     assert "at the level of started servers (" in effect.text
     assert ("Rounds (servers newly started)", "8") in design_table(clients()).rows
     by_name = replace(clients(), installation=None, variants=(Variant("default", server="18"),))

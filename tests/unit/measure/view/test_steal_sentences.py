@@ -31,8 +31,7 @@ def test_adjusted_effects_stand_beside_the_unadjusted_ones(recorded: Experiment)
     _, writing = adjustment_tables(recorded)
     assert plain(writing.caption) == (
         "sysbench-read-write: the hypervisor took between 0.9 % and 57.8 % of the CPU time of 25 trials. "
-        "Adjusted for stolen time: as if the same had been taken from each; the verdicts rest on the "
-        "unadjusted effects"
+        "Adjusted for stolen time: effects at equal stolen time; the verdicts use the unadjusted effects"
     )
     assert [plain(column.title) for column in writing.columns] == [
         "Variant", "Metric", "Unadjusted", "Adjusted", "95 % interval",
@@ -50,14 +49,14 @@ def test_why_nothing_is_adjusted_is_said(recorded: Experiment) -> None:
     assert adjustment_tables(credited) == ()
     assert plain(refusals(credited)[1]) == (
         "sysbench-read-write: the hypervisor took between 0.9 % and 57.8 % of the CPU time of 25 trials. No "
-        "effect is adjusted for it: t3.micro has CPU credits: stolen time depends on earlier use"
+        "effect is adjusted for it: t3.micro has CPU credits: steal time depends on earlier use"
     )
     page = render_page(credited)
     assert page.count("No effect is adjusted for it") == 2
 
 
 def test_page_and_document_have_them(recorded: Experiment) -> None:
-    assert "Adjusted for stolen time: as if the same had been taken from each" in render_page(recorded)
+    assert "Adjusted for stolen time: effects at equal stolen time" in render_page(recorded)
     found = comparison_document(recorded)["adjusted_for_stolen_time"]
     assert isinstance(found, list)
     assert [one["workload"] for one in found] == list(recorded.workloads)

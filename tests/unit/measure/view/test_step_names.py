@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.golden.synthetic import experiment as without_steps
 from tests.golden.synthetic_steps import experiment
 
-from pgdyno.measure.view.words import short_names, step_names, step_workloads
+from pgdyno.measure.view.wording import short_names, step_names, step_workloads
 
 
 def test_words_that_all_names_begin_with_are_left_out() -> None:

@@ -27,12 +27,12 @@ def test_ends_of_turns_are_shown_by_variant_with_the_largest_difference_in_a_blo
         ("sysbench-read-write", "plan", f"10.5{NBSP}%", f"11.0{NBSP}%", f"2.0{NBSP}%"),
     )
     page = render_page(replace(experiment(), blocks=blocks))
-    assert "Ends of turns, in which transactions end and none begins" in page
+    assert "Drains at the ends of turns, in which transactions end and none begins" in page
 
 
 def test_where_the_ends_of_turns_were_not_recorded_there_is_no_table_of_them() -> None:
     assert drain_table(experiment()).rows == ()
-    assert "Ends of turns" not in render_page(experiment())
+    assert "Drains at the ends" not in render_page(experiment())
 
 
 def test_every_threshold_is_printed_beside_the_worst_value_seen() -> None:
@@ -41,7 +41,8 @@ def test_every_threshold_is_printed_beside_the_worst_value_seen() -> None:
         f"above 10{NBSP}%, and twice the median",
         f"14.2{NBSP}%",
     )
-    assert rows["void blocks, then the report begins with it"] == (f"above 30{NBSP}%", f"2 of 24 (8{NBSP}%)")
+    beyond = rows["void blocks, beyond which the report begins with a warning"]
+    assert beyond == (f"above 30{NBSP}%", f"2 of 24 (8{NBSP}%)")
 
 
 def test_the_largest_part_that_was_left_out_of_a_block_is_shown() -> None:
@@ -52,8 +53,8 @@ def test_the_largest_part_that_was_left_out_of_a_block_is_shown() -> None:
     assert rows["part of a block left out for that"] == ("half", f"16.7{NBSP}%")
     assert left_out_table(disturbed).rows == ((first.workload, "1", "1", f"16.7{NBSP}%"),)
     assert left_out_table(base).rows == ()
-    assert "Blocks of which a part is left out" in render_page(disturbed)
-    assert "Blocks of which a part is left out" not in render_page(base)
+    assert "Blocks with a part left out" in render_page(disturbed)
+    assert "Blocks with a part left out" not in render_page(base)
     assert "part of a block left out for that" not in {row[0] for row in void_rule_table(base).rows}
 
 

@@ -34,5 +34,5 @@ def test_five_of_a_hundred_may_fail() -> None:
         require_few("plan", 94, [Failures("40001", 6)])
     error = caught.value
     assert plain(error.message) == "6 % of the transactions failed on the server of plan"
-    assert plain(error.detail) == "6 of SQLSTATE 40001; at most 5 % may"
+    assert plain(error.detail) == "6 of SQLSTATE 40001; at most 5 % may fail"
     assert "the server's log shows the errors" in (error.hint or "")

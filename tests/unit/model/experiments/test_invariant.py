@@ -48,17 +48,17 @@ def test_an_answer_that_is_as_it_has_to_be(expected: Expectation, answer: QueryA
 @pytest.mark.parametrize(
     ("expected", "answer", "why"),
     [
-        (Is(0), one("3"), "its query returns 3, and has to return 0"),
-        (Is(0), one("none"), "its query returns none, and has to return 0"),
-        (Is(1), one("t"), "its query returns t, and has to return 1"),
-        (Is(value=True), one("1"), "its query returns 1, and has to return t"),
-        (Is("0"), one("0.0"), "its query returns 0.0, and has to return 0"),
-        (Is(0), NULL, "its query returns NULL, and has to return 0"),
-        (Is(0), NONE, "its query returns no row, and has to return 0"),
-        (Is(5), SEVERAL, "its query returns several rows, and has to return 5"),
-        (NoRows(), one("7"), "its query returns a row, 7, and has to return none"),
-        (NoRows(), SEVERAL, "its query returns several rows, and has to return none"),
-        (Unchanged(), SEVERAL, "its query returns several rows, of which none can be compared"),
+        (Is(0), one("3"), "its query returns 3, but must return 0"),
+        (Is(0), one("none"), "its query returns none, but must return 0"),
+        (Is(1), one("t"), "its query returns t, but must return 1"),
+        (Is(value=True), one("1"), "its query returns 1, but must return t"),
+        (Is("0"), one("0.0"), "its query returns 0.0, but must return 0"),
+        (Is(0), NULL, "its query returns NULL, but must return 0"),
+        (Is(0), NONE, "its query returns no row, but must return 0"),
+        (Is(5), SEVERAL, "its query returns several rows, but must return 5"),
+        (NoRows(), one("7"), "its query returns a row, 7, but must return none"),
+        (NoRows(), SEVERAL, "its query returns several rows, but must return none"),
+        (Unchanged(), SEVERAL, "its query returns several rows, which cannot be compared"),
     ],
 )
 def test_an_answer_that_is_not(expected: Expectation, answer: QueryAnswer, why: str) -> None:
@@ -68,9 +68,9 @@ def test_an_answer_that_is_not(expected: Expectation, answer: QueryAnswer, why: 
 @pytest.mark.parametrize(
     ("before", "after", "why"),
     [
-        (one("5"), one("6"), "its query returned 5 before the load, and returns 6 after it"),
-        (NULL, one("0"), "its query returned NULL before the load, and returns 0 after it"),
-        (one(""), NONE, "its query returned  before the load, and returns no row after it"),
+        (one("5"), one("6"), "its query returned 5 before the load and 6 after it"),
+        (NULL, one("0"), "its query returned NULL before the load and 0 after it"),
+        (one(""), NONE, "its query returned  before the load and no row after it"),
     ],
 )
 def test_a_load_that_changes_what_it_must_not(before: QueryAnswer, after: QueryAnswer, why: str) -> None:
@@ -79,4 +79,4 @@ def test_a_load_that_changes_what_it_must_not(before: QueryAnswer, after: QueryA
 
 def test_a_load_may_leave_another_answer_where_one_is_given() -> None:
     assert why_broken(Is(0), one("3"), one("0")) is None
-    assert why_broken(Is(0), one("0"), one("3")) == "its query returns 3, and has to return 0"
+    assert why_broken(Is(0), one("0"), one("3")) == "its query returns 3, but must return 0"

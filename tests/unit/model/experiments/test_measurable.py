@@ -16,17 +16,17 @@ from pgdyno.store.experiment_file import read_experiment_file
 
 RESULTS = Path(__file__).parents[4] / "docs/results"
 
-HIDES = "it would bring other data or a configuration that is unchecked, fsync = off included"
-REACHED = "a scratch server trusts everybody who reaches it, and is reached by its private socket alone"
-ENTERS = "it decides who may enter the server"
-FOLLOWS = "a scratch server follows no other server"
-RUNS = "it names a program that is run"
-LOADS = "it names code that the server loads"
+HIDES = "it would load other data or an unchecked configuration, possibly with fsync = off"
+REACHED = "a scratch server uses trust authentication and must be reachable only by its private socket"
+ENTERS = "it controls who may connect to the server"
+FOLLOWS = "a scratch server never replicates from another server"
+RUNS = "it names a program to run"
+LOADS = "it names a library that the server loads"
 NAMES = "it names a file or a directory"
-ALLOCATOR = "only a known allocator is preloaded, by its plain name: libjemalloc.so.2"
-TUNABLES = "only tunables of glibc.malloc and glibc.pthread.rseq are given: glibc.malloc.arena_max=2"
-PROFILER = "jemalloc's options are name:value, without those of its profiler, which writes files"
-MEMORY = "only variables of memory allocators are given: MALLOC_ARENA_MAX, GLIBC_TUNABLES, MALLOC_CONF, …"
+ALLOCATOR = "only a known allocator may be preloaded, by its plain name: libjemalloc.so.2"
+TUNABLES = "only tunables of glibc.malloc and glibc.pthread.rseq are valid: glibc.malloc.arena_max=2"
+PROFILER = "options of jemalloc are name:value; those of its profiler, which writes files, are refused"
+MEMORY = "only variables of memory allocators are valid: MALLOC_ARENA_MAX, GLIBC_TUNABLES, MALLOC_CONF, …"
 NO_ALLOCATORS = (
     "LD_LIBRARY_PATH", "LD_AUDIT", "PGOPTIONS", "PGDATA", "PATH", "MALLOC_TRACE", "GCOV_PREFIX",
     "HEAPPROFILE",
@@ -80,7 +80,7 @@ def test_why_a_key_is_none_is_said() -> None:
     # ParseLongOption in src/backend/utils/misc/guc.c turns every "-" of a name into "_".
     assert refused({"Full-Page-Writes": "off"}) == (
         'variant "evil" has no valid key "full-page-writes"\n'
-        'DETAIL:  PostgreSQL would take "-" for "_": write full_page_writes'
+        'DETAIL:  PostgreSQL reads "-" as "_": write full_page_writes'
     )
 
 
@@ -190,13 +190,13 @@ def test_what_a_measurement_may_be_about_is_given(name: str, value: str) -> None
         ("env.GLIBC_TUNABLES", "glibc.rtld.execstack=2", TUNABLES),
         ("env.MALLOC_CONF", "prof:true,prof_prefix:/etc/cron.d/x", PROFILER),
         ("env.MALLOC_CONF", "narenas:4,prof_gdump:true", PROFILER),
-        ("env.MALLOC_ARENA_MAX", "x", "it is a number"),
-        ("env.TCMALLOC_MEMFS_MALLOC_PATH", "/etc/x", "it takes no path"),
+        ("env.MALLOC_ARENA_MAX", "x", "it must be a number"),
+        ("env.TCMALLOC_MEMFS_MALLOC_PATH", "/etc/x", "it must not be a path"),
         *(
             (f"env.{name}", "x", MEMORY)
             for name in NO_ALLOCATORS
         ),
-        ("work_mem", "1\x00", "there is a NUL byte in it"),
+        ("work_mem", "1\x00", "it contains a NUL byte"),
     ],
 )  # fmt: skip
 def test_values_that_load_or_write_something_are_refused(key: str, value: str, reason: str) -> None:

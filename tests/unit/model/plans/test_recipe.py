@@ -36,9 +36,9 @@ def test_an_unknown_part_is_named_with_those_that_there_are() -> None:
     with pytest.raises(UsageError) as caught:
         parse_recipe("pgo+fast")
     assert str(caught.value) == (
-        '--recipe "pgo+fast": there is no "fast"\n'
+        '--recipe "pgo+fast": unknown part "fast"\n'
         "DETAIL:  parts are o2, o3, native, lto, pgo, bolt, hugetext, unhardened, patched, joined with +\n"
-        "HINT:  for example pgo+lto+bolt, or auto for the strongest that can be had here"
+        "HINT:  for example pgo+lto+bolt, or auto for the strongest available here"
     )
 
 

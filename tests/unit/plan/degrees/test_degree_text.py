@@ -21,7 +21,7 @@ from pgdyno.postgres.parallel_degree import (
     Table,
 )
 
-CAP = Cause(Limit.CAP, "max_parallel_workers_per_gather = 2", "without it there would be 4", "SET …")
+CAP = Cause(Limit.CAP, "max_parallel_workers_per_gather = 2", "4 workers without it", "SET …")
 TABLE = Table("s.t", is_system=False, kind="r", is_temporary=False, pages=30_000, parallel_workers=None)
 
 
@@ -53,10 +53,8 @@ def test_several_causes_decide_together() -> None:
 
 
 def test_what_was_not_found_out_has_not_decided() -> None:
-    nothing = Cause(Limit.NOT_FOUND_OUT, "a limit that was not found out", "", None)
-    assert headline(degree(planned=0, causes=(nothing,))) == (
-        "0 workers planned: a limit that was not found out"
-    )
+    nothing = Cause(Limit.NOT_FOUND_OUT, "an undetermined limit", "", None)
+    assert headline(degree(planned=0, causes=(nothing,))) == "0 workers planned: an undetermined limit"
 
 
 def test_a_table_that_is_missing_has_not_decided() -> None:
@@ -70,8 +68,8 @@ def test_a_table_that_is_missing_has_not_decided() -> None:
 
 def test_an_exhausted_pool_is_in_the_first_line() -> None:
     assert headline(degree(launchable=1, pool_limit=Limit.POOL)) == (
-        "2 workers planned: max_parallel_workers_per_gather = 2 decided; 1 of them can be launched now, by "
-        "max_parallel_workers = 8"
+        "2 workers planned: max_parallel_workers_per_gather = 2 decided; 1 of them can be launched now, "
+        "limited by max_parallel_workers = 8"
     )
 
 
@@ -79,11 +77,11 @@ def test_the_numbers_follow_the_answer() -> None:
     lines = degree_text(degree(notes=("one note",))).splitlines()
     assert lines[2:5] == [
         "Gather: 2 workers, Parallel Seq Scan on s.t",
-        "  max_parallel_workers_per_gather = 2: without it there would be 4",
+        "  max_parallel_workers_per_gather = 2: 4 workers without it",
         "    to change it: SET …",
     ]
     assert "  s.t                                 30,000       not set" in lines
-    assert "  all, others included                1 of 8" in lines
+    assert "  all background workers              1 of 8" in lines
     assert lines[-1] == "note: one note"
 
 
@@ -103,20 +101,20 @@ def test_advice_says_what_was_tried() -> None:
     text = degree_text(degree(advice=DegreeAdvice(4, steps, 4)))
     assert text.endswith(
         "To get 4 workers\n"
-        "  SET a = 1;\n    -- tried; here\n"
+        "  SET a = 1;\n    -- tested; here\n"
         "  ALTER TABLE t;\n    -- derived\n"
-        "  ALTER ROLE … SET, ALTER DATABASE … SET or ALTER SYSTEM SET keep the value\n"
-        "  with what was tried, EXPLAIN on this server plans 4 workers\n"
+        "  to keep a value: ALTER ROLE … SET, ALTER DATABASE … SET or ALTER SYSTEM SET\n"
+        "  with the tested settings, EXPLAIN plans 4 workers\n"
     )
     untried = degree_text(degree(advice=DegreeAdvice(4, steps[1:], None)))
     assert untried.endswith(
-        "  this was not tried by EXPLAIN: no setting has the effect of a table's option\n"
+        "  not tested with EXPLAIN: no setting has the effect of a table's storage parameter\n"
     )
-    assert degree_text(degree(advice=DegreeAdvice(2, (), 2))).endswith("nothing has to change\n")
+    assert degree_text(degree(advice=DegreeAdvice(2, (), 2))).endswith("no change needed\n")
     blocked = degree_text(degree(advice=DegreeAdvice(2, (), None, "f() is unsafe")))
-    assert blocked.endswith("No statement leads to 2 workers: f() is unsafe\n")
+    assert blocked.endswith("No statement gives 2 workers: f() is unsafe\n")
     unknown = degree_text(degree(advice=DegreeAdvice(2, (), None, "nobody knows", is_certain=False)))
-    assert unknown.endswith("No statement was found that leads to 2 workers: nobody knows\n")
+    assert unknown.endswith("No statement was found that gives 2 workers: nobody knows\n")
 
 
 def test_the_pools_leave_what_is_not_in_use() -> None:

@@ -92,7 +92,7 @@ def test_fsync_off_when_found_is_a_danger_and_is_left_alone() -> None:
     [finding] = durability_findings(server_of(18, changes={"fsync": "off"}))
     assert finding.severity == "danger"
     assert finding.message == "fsync is off: a crash of the machine can destroy the whole cluster"
-    assert finding.hint == "pgdyno does not touch it; unless this is meant: ALTER SYSTEM SET fsync = on"
+    assert finding.hint == "pgdyno does not change it; unless intended: ALTER SYSTEM SET fsync = on"
 
 
 def test_commit_that_waits_for_this_server_only_is_a_warning() -> None:

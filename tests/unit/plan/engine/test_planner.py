@@ -170,19 +170,19 @@ def test_a_value_the_server_would_reject_is_a_fault_and_not_clamped() -> None:
         'lever "broken" planned a value that this server would not accept: '
         '1kB is outside the valid range for parameter "shared_buffers"\n'
         "DETAIL:  the server accepts 16 8kB .. 1073741823 8kB\n"
-        "HINT:  this is a fault in pgdyno; plan without this lever and report it"
+        "HINT:  this is a bug in pgdyno; plan without this lever and report it"
     )
 
 
 def test_a_lever_that_reaches_for_the_durability_lock_is_stopped() -> None:
     broken = {"cheat": fake("cheat", "fsync", "off")}
-    with pytest.raises(SettingError, match='"fsync" is not a setting this lever may touch'):
+    with pytest.raises(SettingError, match='"fsync" is not a setting this lever may change'):
         make_plan(host_of(), server_of(18), levers=broken)
 
 
 def test_a_lever_that_leaves_its_settings_is_stopped() -> None:
     broken = {"stray": fake("stray", "work_mem", "8MB", settings=("jit",))}
-    with pytest.raises(SettingError, match='"work_mem" is not a setting this lever may touch'):
+    with pytest.raises(SettingError, match='"work_mem" is not a setting this lever may change'):
         make_plan(host_of(), server_of(18), levers=broken)
 
 
@@ -233,7 +233,7 @@ def test_an_unsafe_server_is_reported_loudly_and_never_improved_on() -> None:
         "full_page_writes is off: a crash during a write can leave torn pages that recovery cannot repair",
     ]
     assert plan.findings[0].hint == (
-        "pgdyno does not touch it; unless this is meant: ALTER SYSTEM SET fsync = on"
+        "pgdyno does not change it; unless intended: ALTER SYSTEM SET fsync = on"
     )
     assert plan.lines == make_plan(host_of(), server_of(18)).lines  # neither repaired nor made use of
     with pytest.raises(DurabilityError, match="the server at db1 may lose data as it is set up now"):
@@ -249,12 +249,12 @@ def test_settings_of_roles_and_databases_that_mask_the_plan_are_findings() -> No
         SettingOverride(None, None, "work_mem", "3MB"),
     )
     server = dataclasses.replace(server_of(18), overrides=Fact(overrides, "pg_db_role_setting"))
-    found = findings(make_plan(host_of(), server), "masks")
+    found = findings(make_plan(host_of(), server), "overrides the planned")
     assert [finding.message for finding in found] == [
-        'work_mem = 8MB is set for role "app" and masks the planned 24MB there',
-        'random_page_cost = 3 is set for database "sales" and masks the planned 1.1 there',
-        'work_mem = 2MB is set for role "app" in database "sales" and masks the planned 24MB there',
-        "work_mem = 3MB is set for all roles and masks the planned 24MB there",
+        'work_mem = 8MB is set for role "app" and overrides the planned 24MB there',
+        'random_page_cost = 3 is set for database "sales" and overrides the planned 1.1 there',
+        'work_mem = 2MB is set for role "app" in database "sales" and overrides the planned 24MB there',
+        "work_mem = 3MB is set for all roles and overrides the planned 24MB there",
     ]
     assert [finding.hint for finding in found] == [
         'remove it with ALTER ROLE "app" RESET work_mem',
@@ -277,7 +277,7 @@ def test_values_from_the_command_line_are_planned_with_a_warning() -> None:
     [line] = [line for line in plan.lines if line.change.key == "shared_buffers"]
     assert line.reason.endswith(". The present value was set on the server's command line")
     [finding] = findings(plan, "shared_buffers is set on the server's command line")
-    assert finding.message.endswith("which wins over every configuration file")
+    assert finding.message.endswith("which overrides all configuration files")
 
 
 @pytest.mark.parametrize("is_standby", [True, False])
@@ -296,17 +296,17 @@ def test_in_a_replicated_cluster_the_order_of_servers_is_a_finding(*, is_standby
 def test_what_else_a_restart_would_bring_is_a_finding() -> None:
     gucs = settings_of(18)
     gucs["max_wal_senders"] = dataclasses.replace(gucs["max_wal_senders"], pending_restart=True)
-    [finding] = findings(make_plan(host_of(), server_of(18, settings=gucs)), "wait for a restart")
-    assert finding.message == "max_wal_senders changed in a file and wait for a restart"
+    [finding] = findings(make_plan(host_of(), server_of(18, settings=gucs)), "pending restart")
+    assert finding.message == "changed in a configuration file, pending restart: max_wal_senders"
 
 
 def test_a_server_that_forbids_alter_system_is_a_finding() -> None:
     server = server_of(18, changes={"allow_alter_system": "off"})
     [finding] = findings(make_plan(host_of(), server), "allow_alter_system")
-    assert finding.hint == "put the plan there: pgdyno advise --format conf"
+    assert finding.hint == "add the planned settings there: pgdyno advise --format conf"
 
 
-@pytest.mark.parametrize(("major", "word"), [(14, "supported as well as possible"), (19, "not known yet")])
+@pytest.mark.parametrize(("major", "word"), [(14, "has best-effort support"), (19, "is not supported yet")])
 def test_majors_outside_the_tested_ones_work_with_a_warning(major: int, word: str) -> None:
     server = dataclasses.replace(server_of(min(major, 18)), version_num=major * 10_000)
     plan = make_plan(host_of(), server)

@@ -92,7 +92,8 @@ def test_a_container_on_a_real_machine_has_that_machines_disks() -> None:
 def test_a_virtual_disk_that_says_rotational_proves_nothing(virtualisation: str) -> None:
     host = host_of(device="vda", is_rotational=True, virtualisation=virtualisation)
     assert reason(resources_of(host, server_of(18), Figures()).storage) == (
-        "vda reports itself as rotational, as virtual disks do whatever lies below; state it with --storage"
+        "vda reports itself as rotational, as virtual disks do regardless of the underlying storage; "
+        "state it with --storage"
     )
 
 

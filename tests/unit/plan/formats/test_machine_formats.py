@@ -58,28 +58,29 @@ def test_sysctl_has_what_is_in_proc_and_names_the_rest() -> None:
     thp = "/sys/kernel/mm/transparent_hugepage/enabled"
     assert f"# {thp}: always → madvise, in tmpfiles.d:\n# w {thp} - - - - madvise\n" in text
     assert "# /sys/block/nvme0n1/queue/scheduler: mq-deadline → none, in a udev rule (--format udev)" in text
-    assert "# /proc/irq/41/smp_affinity_list: 0-3 → 0, in a script at start" in text
-    assert "# /dev/cpu/3/msr:0x1a4: 0x0 → 0xf, in a script at start (wrmsr is in msr-tools):\n" in text
+    assert "# /proc/irq/41/smp_affinity_list: 0-3 → 0, in a script at boot" in text
+    assert "# /dev/cpu/3/msr:0x1a4: 0x0 → 0xf, in a script at boot (wrmsr is in msr-tools):\n" in text
     assert "# wrmsr -p 3 0x1a4 0xf\n" in text
-    assert "# 12 settings of PostgreSQL's own: --format conf or sql" in text
+    assert "# 12 PostgreSQL settings: --format conf or sql" in text
 
 
 def test_sysctl_says_what_was_why_it_changes_and_how_to_undo_it() -> None:
     text = sysctl.render(plan_of(kernel_file(SWAPPINESS, "60", "10")), server_of(18))
     assert "# vm.swappiness: 60 → 10 (immediate)\n# why: this file is in this plan because it's" in text
-    assert "# undo: delete this file; until the next restart: write 60 into /proc/sys/vm/swappiness\n" in text
+    assert "# undo: delete this file; until the next restart: write 60 to /proc/sys/vm/swappiness\n" in text
 
 
 def test_undo_of_a_limit_that_was_not_in_force_names_the_one_that_was() -> None:
     text = sysctl.render(plan_of(kernel_file("/proc/sys/vm/dirty_bytes", "0", "1000000")), server_of(18))
-    assert "write the former value of vm.dirty_ratio, which counted instead" in " ".join(text.split("\n#   "))
+    unwrapped = " ".join(text.split("\n#   "))
+    assert "write the former value of vm.dirty_ratio, which was in effect instead" in unwrapped
     assert "write 0 into" not in text
 
 
 @pytest.mark.parametrize("module", [sysctl, udev, tuned])
 def test_a_plan_without_the_machine_says_how_to_get_one(module: ModuleType) -> None:
     text = module.render(plan_of(setting("work_mem", "4MB", "8MB")), server_of(18))
-    assert "# The plan changes nothing of the machine; --layers all plans the machine too.\n" in text
+    assert "# The plan does not change the machine; --layers all includes the machine.\n" in text
 
 
 def test_udev_sets_the_attributes_of_each_device_in_the_order_of_the_plan() -> None:
@@ -168,13 +169,13 @@ def test_the_unit_gets_the_limits_that_io_uring_needs() -> None:
 def test_the_unit_names_in_comments_what_no_rule_decides() -> None:
     trials = (
         Skipped("sched_batch", "reported only: SCHED_OTHER", ("CPUSchedulingPolicy=batch",)),
-        Skipped("swappiness", "vm.swappiness is 10 already"),
+        Skipped("swappiness", "vm.swappiness is already 10"),
         Skipped("numa_interleave", "reported only: 2 nodes", ("NUMAPolicy=interleave", "NUMAMask=all")),
     )
     plan = dataclasses.replace(plan_of(), skipped=trials)
     assert unit(plan) == PROTECTION
     assert (
-        "\n\n# To try one at a time, and to keep if a measurement says so:\n\n"
+        "\n\n# To try one at a time, and to keep if a measurement shows a gain:\n\n"
         "# sched_batch: reported only: SCHED_OTHER\n#CPUSchedulingPolicy=batch\n\n"
         "# numa_interleave: reported only: 2 nodes\n#NUMAPolicy=interleave\n#NUMAMask=all\n"
     ) in systemd.render(plan, rich_server())
@@ -183,7 +184,7 @@ def test_the_unit_names_in_comments_what_no_rule_decides() -> None:
 
 def test_the_unit_keeps_its_limits_where_nothing_needs_more() -> None:
     assert unit(plan_of()) == PROTECTION
-    assert "LimitNOFILE stays: each process needs 1000 files" in systemd.render(plan_of(), rich_server())
+    assert "LimitNOFILE suffices: each process needs 1000 files" in systemd.render(plan_of(), rich_server())
 
 
 def test_more_files_than_is_generous_are_what_the_unit_gets() -> None:

@@ -148,7 +148,7 @@ def test_kubernetes_is_told_which_huge_pages_a_pod_has_to_ask_for() -> None:
 
 def test_patroni_is_restarted_through_patroni_standbys_first_where_they_need_it() -> None:
     text = " ".join(patroni.render(rich_plan(), rich_server()).split("\n#   "))
-    assert "# max_connections: standbys first where it grows, the primary first where it shrinks.\n" in text
+    assert "# max_connections: increase on standbys first, decrease on the primary first.\n" in text
     assert "patronictl restart CLUSTER" in text
     reloaded = patroni.render(plan_of(setting("work_mem", "4MB", "8MB")), rich_server())
     assert "patronictl restart" not in reloaded
@@ -178,7 +178,7 @@ def test_a_setting_that_the_server_does_not_know_is_refused() -> None:
 
 def test_a_plan_that_is_left_out_altogether_is_said_to_be_empty() -> None:
     text = cloudsql.render(plan_of(setting("jit", "on", "off")), rich_server())
-    assert "# pgdyno: 0 settings for PostgreSQL 18.6; none takes a restart.\n" in text
+    assert "# pgdyno: 0 settings for PostgreSQL 18.6; none needs a restart.\n" in text
 
 
 def test_plans_are_not_changed_by_being_written_down() -> None:

@@ -38,7 +38,7 @@ def test_programs_of_an_emulated_server_are_its_own(tmp_path: Path) -> None:
 def test_programs_of_a_container_are_out_of_reach(tmp_path: Path) -> None:
     root = proc(tmp_path, "/no/such/bin/postgres", namespace="mnt:[2]")
     assert programs_of(PID, root) == Unknown(
-        "process 4711 runs in a container, where /no/such/bin/postgres is another file"
+        "process 4711 runs in a container, where /no/such/bin/postgres is a different file"
     )
 
 
@@ -50,7 +50,7 @@ def test_a_service_with_a_private_tmp_has_the_same_programs(tmp_path: Path) -> N
 
 def test_a_process_that_may_not_be_looked_at_is_out_of_reach(tmp_path: Path) -> None:
     assert programs_of(PID, tmp_path) == Unknown(
-        "could not see which program process 4711 runs: No such file or directory"
+        "could not read the program of process 4711: No such file or directory"
     )
 
 
@@ -115,12 +115,14 @@ def test_programs_behind_links_of_others_are_not_roots_alone(programs: Path) -> 
 def test_a_postmasters_user_is_the_one_of_its_process(tmp_path: Path) -> None:
     process = tmp_path / "proc/4711"
     process.mkdir(parents=True)
-    assert user_of(PID, tmp_path) == Unknown("process 4711 runs as root, as PostgreSQL never does")
+    assert user_of(PID, tmp_path) == Unknown("process 4711 runs as root, which PostgreSQL refuses")
     os.chown(process, 65534, 65534)
     user = user_of(PID, tmp_path)
     assert not isinstance(user, Unknown)
     assert (user.name, user.is_other) == ("nobody", True)
     os.chown(process, 4_000_000, 65534)
-    assert user_of(PID, tmp_path) == Unknown("process 4711 runs as user 4000000, who has no name here")
+    assert user_of(PID, tmp_path) == Unknown("process 4711 runs as user 4000000, which has no name here")
     process.rmdir()
-    assert user_of(PID, tmp_path) == Unknown("could not see whose process 4711 is: No such file or directory")
+    assert user_of(PID, tmp_path) == Unknown(
+        "could not read the user of process 4711: No such file or directory"
+    )

@@ -39,7 +39,7 @@ def test_a_build_of_the_same_major_is_chosen() -> None:
     (line,) = chosen.lines
     assert line.reason == (
         "PostgreSQL 18.6, compiled by clang 19 with lto+pgo+bolt, trained on sysbench-read-only; "
-        "all 428 of PostgreSQL's own tests have passed"
+        "all 428 of PostgreSQL's tests passed"
     )
     assert chosen.values == {}
 
@@ -47,8 +47,8 @@ def test_a_build_of_the_same_major_is_chosen() -> None:
 def test_without_one_it_says_how_to_make_one() -> None:
     (skipped,) = plan(OF_17).skipped
     assert skipped.reason == (
-        f"no newer verified build of PostgreSQL {VERSION} or a later 18 is here; "
-        "pgdyno build --source debian:18 makes one"
+        f"no verified build of PostgreSQL {VERSION} or a later 18 is available; "
+        "pgdyno build --source debian:18 creates one"
     )
 
 
@@ -59,7 +59,7 @@ def test_no_older_release_is_chosen() -> None:
 def test_a_running_server_stays_with_its_own() -> None:
     chosen = plan(NEWEST, is_movable=False)
     assert chosen.server is None
-    assert chosen.skipped[0].reason.startswith("a running server is not moved to another build")
+    assert chosen.skipped[0].reason.startswith("a plan does not move a running server to another build")
 
 
 def test_a_lever_cannot_choose_what_is_not_there() -> None:
@@ -72,7 +72,7 @@ def test_a_lever_cannot_choose_what_is_not_there() -> None:
             assert not isinstance(outcome, Skipped)
             return tuple(outcome)
 
-    with pytest.raises(SettingError, match='"built-00000000000a" is not a build that this lever may choose'):
+    with pytest.raises(SettingError, match='"built-00000000000a" is not a build this lever may choose'):
         plan(NEWEST, modules={"optimised_build": Faulty})  # type: ignore[dict-item]
 
 

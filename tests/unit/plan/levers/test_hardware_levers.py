@@ -74,7 +74,7 @@ class TestCpuGovernor:
             GOVERNORS, "performance"
         )
         line = planned[GOVERNORS[0]]
-        assert line.reason == "with ondemand a CPU may still be slow when a short statement begins"
+        assert line.reason == "with ondemand, a CPU may still be slow when a short statement begins"
         assert (line.change.current, line.layer) == ("ondemand", Layer.HARDWARE)
 
     def test_a_policy_that_does_not_offer_it_is_left_alone(self) -> None:
@@ -84,13 +84,11 @@ class TestCpuGovernor:
 
     def test_where_it_is_in_use_there_is_nothing_to_do(self) -> None:
         ctx = context(host_of(kernel_files=dict.fromkeys(GOVERNORS, "performance")))
-        assert skipped("cpu_governor", ctx) == (
-            "the governor is performance, and there is nothing faster to choose"
-        )
+        assert skipped("cpu_governor", ctx) == ("the governor is performance, and no faster one is available")
 
     def test_a_virtual_machine_without_governors_says_so(self) -> None:
         assert skipped("cpu_governor", context(without_files(f"{CPUS}/cpufreq/"))) == (
-            "not available: none of /sys/devices/system/cpu/cpufreq/*/scaling_governor can be read here"
+            "not available: none of /sys/devices/system/cpu/cpufreq/*/scaling_governor is readable here"
         )
 
 
@@ -101,7 +99,7 @@ class TestEnergyPreference:
             PREFERENCES, "performance"
         )
         assert planned[PREFERENCES[0]].reason == (
-            "with balance_performance the processor raises its frequency late, to save energy"
+            "with balance_performance, the processor raises its frequency late to save energy"
         )
 
     @pytest.mark.parametrize("driver", ["intel_pstate", "amd-pstate-epp"])
@@ -109,7 +107,7 @@ class TestEnergyPreference:
         drivers = {f"{CPUS}/cpufreq/policy{number}/scaling_driver": driver for number in (0, 1)}
         ctx = context(host_of(kernel_files=drivers), planned_files=dict.fromkeys(GOVERNORS, "performance"))
         assert skipped("energy_preference", ctx) == (
-            "the governor performance sets it; found was balance_performance"
+            "the governor performance sets it; found: balance_performance"
         )
         assert list(lines("energy_preference", context(host_of(kernel_files=drivers)))) == PREFERENCES
 
@@ -124,7 +122,7 @@ class TestEnergyPreference:
             for number in (0, 1)
         }
         assert skipped("energy_preference", context(host_of(kernel_files=offered))) == (
-            "the preference is balance_performance, and there is nothing faster to choose"
+            "the preference is balance_performance, and no faster one is available"
         )
 
 
@@ -133,7 +131,7 @@ class TestIdleStates:
         planned = lines("idle_states", context())
         assert list(planned) == [f"{CPUS}/cpu{number}/cpuidle/state2/disable" for number in (0, 1)]
         assert {line.change.value for line in planned.values()} == {"1"}
-        assert {line.reason for line in planned.values()} == {"waking up from C6 takes up to 133 µs"}
+        assert {line.reason for line in planned.values()} == {"leaving C6 takes up to 133 µs"}
 
     @pytest.mark.parametrize(("latency", "count"), [("99", 0), ("100", 1), ("", 0)])
     def test_the_limit_itself_is_too_long_and_an_unknown_latency_is_not(
@@ -147,13 +145,13 @@ class TestIdleStates:
     def test_shallow_states_are_left_alone(self) -> None:
         files = {f"{CPUS}/cpu{number}/cpuidle/state2/latency": "20" for number in (0, 1)}
         assert skipped("idle_states", context(host_of(kernel_files=files))) == (
-            "none takes 100 µs to leave; the slowest: 20 µs"
+            "no state takes 100 µs to leave; the slowest: 20 µs"
         )
 
     def test_deep_states_that_are_disabled_already_are_said_to_be(self) -> None:
         files = {f"{CPUS}/cpu{number}/cpuidle/state2/disable": "1" for number in (0, 1)}
         assert skipped("idle_states", context(host_of(kernel_files=files))) == (
-            "all that take 100 µs or more are disabled already"
+            "all states that take 100 µs or more to leave are already disabled"
         )
 
 
@@ -172,7 +170,10 @@ class TestSmt:
         ("control", "told"),
         [
             ("off", "off, and the kernel can turn it on: echo on > /sys/devices/system/cpu/smt/control"),
-            ("forceoff", "off by the firmware or the kernel's command line, where alone it can be turned on"),
+            (
+                "forceoff",
+                "turned off in the firmware or on the kernel's command line; only there can it be turned on",
+            ),
             ("notsupported", "this processor's cores have one thread each"),
             ("notimplemented", "off: 2 CPUs on 2 cores"),
         ],
@@ -191,14 +192,14 @@ class TestNumaClustering:
         ("nodes", "sockets", "state", "told"),
         [
             (2, 2, State.OFF, "nodes 2, sockets 2: the processors are not divided"),
-            (1, 2, State.OFF, "nodes 1, sockets 2: the firmware hides which memory is near"),
+            (1, 2, State.OFF, "nodes 1, sockets 2: the firmware hides which memory is local"),
             (
                 6,
                 2,
                 State.ON,
                 (
                     "nodes 6, sockets 2: the firmware divides each processor (SNC, NPS); for one server "
-                    "on all of it, undivided is the simpler choice"
+                    "on the whole machine, undivided processors are simpler"
                 ),
             ),
         ],
@@ -242,14 +243,19 @@ class TestLseAtomics:
     @pytest.mark.parametrize(
         ("counted", "features", "state", "told"),
         [
-            (Atomics(1204, 0), ("atomics",), State.ON, "the server's own code has 1204 of the instructions"),
+            (
+                Atomics(1204, 0),
+                ("atomics",),
+                State.ON,
+                "the server's code has 1204 of the instructions inline",
+            ),
             (
                 Atomics(0, 9),
                 ("atomics",),
                 State.ON,
                 (
-                    "they are in 9 helpers, which ask each time whether the processor has them; "
-                    "compiled with -march=armv8.2-a they would be in the server's own code"
+                    "the instructions are in 9 helpers, which check the processor at every call; "
+                    "compiled with -march=armv8.2-a they would be inline"
                 ),
             ),
             (
@@ -257,11 +263,11 @@ class TestLseAtomics:
                 ("fp", "atomics"),
                 State.OFF,
                 (
-                    "the processor has them, and the server does not use them; "
+                    "the processor has the instructions, but the server does not use them; "
                     "compiled with -march=armv8.2-a it would"
                 ),
             ),
-            (Atomics(0, 0), ("fp",), State.OFF, "neither the processor nor the server has them"),
+            (Atomics(0, 0), ("fp",), State.OFF, "the processor and the server do not have the instructions"),
         ],
     )
     def test_it_says_where_the_instructions_are(
@@ -271,10 +277,10 @@ class TestLseAtomics:
         assert LEVERS["lse_atomics"].detect(ctx) == Detected(state, f"reported only: {told}")
 
     def test_on_other_processors_it_is_not_available(self) -> None:
-        other: Fact[Atomics] = unknown("a program for another processor", "/proc/7/exe")
+        other: Fact[Atomics] = unknown("a program for a different processor", "/proc/7/exe")
         server = dataclasses.replace(server_of(), program=Program(atomics=other))
         assert skipped("lse_atomics", context(with_cpu(isa_features=("avx2",)), server)) == (
-            "not available: /proc/7/exe: a program for another processor"
+            "not available: /proc/7/exe: a program for a different processor"
         )
 
 
@@ -287,15 +293,15 @@ class TestKernelProfile:
     def test_a_kernel_without_says_where_the_commands_are(self) -> None:
         assert self.told() == Detected(
             State.OFF,
-            "reported only: built without a profile; docs/guides/kernel-profile.md tells how to build "
+            "reported only: built without a profile; docs/guides/kernel-profile.md explains how to build "
             "with one",
         )
 
     def test_a_kernel_that_is_configured_for_it_may_have_been_built_without_a_profile(self) -> None:
         assert self.told("CONFIG_AUTOFDO_CLANG", "CONFIG_PROPELLER_CLANG") == Detected(
             State.ON,
-            "reported only: configured with CONFIG_AUTOFDO_CLANG, CONFIG_PROPELLER_CLANG: "
-            "whether a profile was used, the kernel does not tell",
+            "reported only: configured with CONFIG_AUTOFDO_CLANG, CONFIG_PROPELLER_CLANG; "
+            "the kernel does not report whether a profile was used",
         )
 
 
@@ -320,5 +326,5 @@ class TestPrefetchers:
 
     def test_a_machine_that_shows_no_registers_says_so(self) -> None:
         assert skipped("prefetchers", context()) == (
-            "not available: none of /dev/cpu/*/msr:0x1a4, /dev/cpu/*/msr:0xc0000108 can be read here"
+            "not available: none of /dev/cpu/*/msr:0x1a4, /dev/cpu/*/msr:0xc0000108 is readable here"
         )

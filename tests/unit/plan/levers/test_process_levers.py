@@ -44,7 +44,7 @@ class TestCpuPinning:
 
     def test_a_server_with_fewer_says_who_confines_it(self) -> None:
         assert self.told((4, 5), 8) == Detected(
-            State.ON, "reported only: the server may use 2 of 8 CPUs, by /proc/7/status"
+            State.ON, "reported only: the server may use 2 of 8 CPUs (/proc/7/status)"
         )
 
     @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ class TestCpuPinning:
     ) -> None:
         assert self.told(cpus, len(cpus)).detail == (
             f"reported only: the server may use all {len(cpus)} CPUs; to leave {others} to others: "
-            f"systemctl set-property UNIT AllowedCPUs={own}, clients on this machine under taskset -c "
-            f"{others}, a single process by taskset -cp CPU PID (pg_stat_activity has the walwriter's)"
+            f"systemctl set-property UNIT AllowedCPUs={own}, and run local clients with taskset -c {others}; "
+            f"for a single process: taskset -cp CPU PID (pg_stat_activity shows the walwriter's)"
         )
 
 
@@ -85,8 +85,8 @@ class TestSchedBatch:
     def test_a_running_server_is_left_alone_and_told_how_it_would_be_started(self) -> None:
         assert self.outcome("SCHED_OTHER", is_scratch=False) == Skipped(
             "sched_batch",
-            "reported only: the server runs under SCHED_OTHER; to try SCHED_BATCH where no other busy "
-            "program uses its CPUs: CPUSchedulingPolicy=batch in its unit's [Service], or start it with "
+            "reported only: the server runs under SCHED_OTHER; to try SCHED_BATCH, if no other busy program "
+            "uses its CPUs: CPUSchedulingPolicy=batch in its unit's [Service], or start it with "
             "chrt --batch 0 before the command (in a variant of a scratch server, "
             "process.scheduling_policy=batch)",
             ("CPUSchedulingPolicy=batch",),
@@ -111,8 +111,8 @@ class TestSchedBatch:
     ) -> None:
         assert self.outcome("SCHED_OTHER", is_scratch=True, sessions=sessions) == Skipped(
             "sched_batch",
-            f"left at SCHED_OTHER: at times no more than {named} busy on 4 CPUs: they hardly interrupt each "
-            "other, and beside other busy programs each would wait for its turn",
+            f"left at SCHED_OTHER: at times no more than {named} active on 4 CPUs: they hardly preempt each "
+            "other, and next to other busy programs each would wait for its turn",
         )
 
     def test_a_load_of_unknown_sessions_is_left_under_the_usual_policy(self) -> None:
@@ -140,24 +140,24 @@ class TestMalloc:
                 {"allocator": "glibc", "malloc_variables": {}},
                 State.OFF,
                 (
-                    "the server has glibc's malloc; to try when it is started: MALLOC_TOP_PAD_=67108864 "
+                    "the server uses glibc's malloc; to try at the server's start: MALLOC_TOP_PAD_=67108864 "
                     "MALLOC_TRIM_THRESHOLD_=134217728 MALLOC_MMAP_THRESHOLD_=33554432, or "
                     "LD_PRELOAD=libjemalloc.so.2 with "
                     "MALLOC_CONF=tcache_max:131072,dirty_decay_ms:-1,narenas:1 "
-                    "(in a variant each with env. before it)"
+                    "(in a variant, prefixed with env.)"
                 ),
             ),
             (
                 {"allocator": "glibc", "malloc_variables": {"MALLOC_ARENA_MAX": "1"}},
                 State.ON,
-                "the server has glibc's malloc, started with MALLOC_ARENA_MAX=1",
+                "the server uses glibc's malloc, started with MALLOC_ARENA_MAX=1",
             ),
             (
                 {"allocator": "jemalloc", "malloc_variables": {"LD_PRELOAD": "libjemalloc.so.2"}},
                 State.ON,
-                "the server has jemalloc's malloc, started with LD_PRELOAD=libjemalloc.so.2",
+                "the server uses jemalloc's malloc, started with LD_PRELOAD=libjemalloc.so.2",
             ),
-            ({"allocator": "musl", "malloc_variables": {}}, State.OFF, "the server has musl's malloc"),
+            ({"allocator": "musl", "malloc_variables": {}}, State.OFF, "the server uses musl's malloc"),
         ],
     )
     def test_it_says_whose_malloc_it_is_and_what_to_try(
@@ -177,8 +177,8 @@ class TestGlibcTunables:
     def test_it_says_what_to_try(self) -> None:
         assert self.told(host_of()) == Detected(
             State.OFF,
-            "reported only: to try when it is started: GLIBC_TUNABLES=glibc.malloc.hugetlb=1:"
-            "glibc.pthread.rseq=0 (in a variant with env. before it)",
+            "reported only: to try at the server's start: GLIBC_TUNABLES=glibc.malloc.hugetlb=1:"
+            "glibc.pthread.rseq=0 (in a variant, prefixed with env.)",
         )
 
     def test_where_there_are_no_transparent_huge_pages_none_are_asked_for(self) -> None:
@@ -192,7 +192,7 @@ class TestGlibcTunables:
             "reported only: the server was started with GLIBC_TUNABLES=glibc.malloc.arena_max=2",
         )
         assert self.told(host_of(), allocator="musl") == Detected(
-            State.OFF, "reported only: the server has musl's malloc"
+            State.OFF, "reported only: the server uses musl's malloc"
         )
 
     def test_what_it_says_to_try_is_what_a_variant_may_have(self) -> None:

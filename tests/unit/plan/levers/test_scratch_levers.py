@@ -55,7 +55,7 @@ class TestDebugIoDirect:
                 assert skipped(
                     "debug_io_direct", context(self.on(release=release), is_scratch=is_scratch)
                 ) == (
-                    "reported only: a setting for developers, without a gain that was measured; to try in a "
+                    "reported only: a developer option without a measured gain; to try in a "
                     "variant: debug_io_direct=wal_init"
                 )
 
@@ -65,10 +65,10 @@ class TestDebugIoDirect:
                 f"ext4 has no large folios in Linux {release}"
             )
         assert skipped("debug_io_direct", context(self.on(filesystem="xfs"))) == (
-            "it concerns ext4, and the server's data lie on xfs"
+            "it applies to ext4, but the server's data is on xfs"
         )
         assert skipped("debug_io_direct", context(self.on(release="mainline"))) == (
-            'the kernel is called "mainline", which says no version'
+            'the kernel release "mainline" contains no version'
         )
 
     def test_without_the_host_nothing_is_known(self) -> None:
@@ -79,7 +79,7 @@ class TestDebugIoDirect:
 
     def test_what_was_chosen_stays(self) -> None:
         chosen = server_of(changes={"debug_io_direct": "wal"})
-        assert skipped("debug_io_direct", context(self.on(), chosen)) == "wal was chosen"
+        assert skipped("debug_io_direct", context(self.on(), chosen)) == "explicitly set to wal"
         assert skipped("debug_io_direct", context(self.on(), server_of(15))) == (
             "PostgreSQL 15.18 has no debug_io_direct"
         )
@@ -89,7 +89,7 @@ class TestBlockQueue:
     def test_what_could_be_tried_is_said_to_everybody(self) -> None:
         for is_scratch in (True, False):
             assert skipped("block_queue", context(host_of(kernel_files=FILES), is_scratch=is_scratch)) == (
-                "reported only: no figure shows its worth; to try in a variant: "
+                "reported only: its benefit is not measured; to try in a variant: "
                 f"{QUEUE}iostats=0,{QUEUE}nomerges=2,{QUEUE}wbt_lat_usec=0"
             )
 
@@ -101,7 +101,7 @@ class TestBlockQueue:
 
     def test_a_disk_with_a_head_gains_by_merging_unless_it_only_says_so(self) -> None:
         real = host_of(kernel_files=FILES, is_rotational=True)
-        assert skipped("block_queue", context(real)) == "the disk's head gains by merging"
+        assert skipped("block_queue", context(real)) == "a rotating disk benefits from merging"
         virtual = host_of(kernel_files=FILES, is_rotational=True, virtualisation="kvm")
         assert "iostats=0" in skipped("block_queue", context(virtual))
 

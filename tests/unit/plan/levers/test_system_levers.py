@@ -107,9 +107,10 @@ class TestHugePagePool:
         line = lines("huge_page_pool", context(planned=SHARED_MEMORY))[SMALL_POOL]
         assert (line.change.current, line.change.value) == ("0", "2170")
         assert line.reason == (
-            "4.15\xa0GB of shared memory (estimated, with a margin of 2 %) take 2170 pages of 2\xa0MB, "
-            "and 0 are to be had. To borrow them from the server's start to its end instead: echo 2170 > "
-            "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages, while memory is not scattered"
+            "4.15\xa0GB of shared memory (estimated, with a margin of 2 %) need 2170 pages of 2\xa0MB, "
+            "and 0 are available. To allocate them only while the server runs: echo 2170 > "
+            "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages, and start it while memory "
+            "is not fragmented"
         )
         assert line.change.effect is Effect.RESTART
         assert line.risk is Risk.SHARED
@@ -128,15 +129,15 @@ class TestHugePagePool:
     def test_a_pool_that_suffices_stays(self) -> None:
         host = host_of(huge_pages={2 * MB: HugePagePool(3000, 3000, 0, 0)}, kernel_files={SMALL_POOL: "3000"})
         ctx = context(host, planned=SHARED_MEMORY)
-        assert skipped("huge_page_pool", ctx).endswith("; the pool has 3000 for it")
+        assert skipped("huge_page_pool", ctx).endswith("; 3000 are available")
 
     def test_pages_that_the_kernel_may_lend_are_not_reserved_as_well(self) -> None:
         lending = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages"
         pools = {2 * MB: HugePagePool(100, 100, 0, 0)}
         host = host_of(huge_pages=pools, kernel_files={SMALL_POOL: "100", lending: "2100"})
         assert skipped("huge_page_pool", context(host, planned=SHARED_MEMORY)).endswith(
-            "; the pool has 100, and the kernel may lend 2100 at the server's start "
-            "(nr_overcommit_hugepages), if memory is not scattered by then"
+            "; 100 are available, and the kernel may add 2100 surplus pages at the server's start "
+            "(nr_overcommit_hugepages), if memory is not fragmented by then"
         )
 
     def test_pages_that_are_lent_already_do_not_count_again(self) -> None:
@@ -150,7 +151,7 @@ class TestHugePagePool:
         server = server_of(18, changes={"huge_page_size": "1GB"})
         line = lines("huge_page_pool", context(server=server, planned=SHARED_MEMORY))[path]
         assert line.change.value == "5"
-        assert line.reason.endswith("and 0 are to be had")
+        assert line.reason.endswith("and 0 are available")
 
     @pytest.mark.parametrize(
         ("major", "has_them", "state"),
@@ -175,14 +176,14 @@ class TestHugePagePool:
 
     def test_little_shared_memory_needs_no_pool(self) -> None:
         assert skipped("huge_page_pool", context()) == (
-            "150\xa0MB of shared memory (estimated, with a margin of 2 %) take 77 pages of 2\xa0MB; "
-            "that is too little for page tables to matter"
+            "150\xa0MB of shared memory (estimated, with a margin of 2 %) need 77 pages of 2\xa0MB; "
+            "too little for page tables to matter"
         )
 
     def test_memory_that_is_not_there_is_not_reserved(self) -> None:
         ctx = context(host_of(memory_bytes=4 * GB), planned=SHARED_MEMORY)
         assert skipped("huge_page_pool", ctx).endswith(
-            "; 4.24\xa0GB are missing, and only 4\xa0GB of memory are available"
+            "; 4.24\xa0GB are missing, but only 4\xa0GB of memory is available"
         )
 
     def test_a_control_groups_limit_is_respected(self) -> None:
@@ -190,12 +191,12 @@ class TestHugePagePool:
         limits = replace(host.limits, hugetlb_bytes=Fact({2 * MB: GB, GB: GB}, "hugetlb.2MB.max"))
         ctx = context(replace(host, limits=limits), planned=SHARED_MEMORY)
         assert skipped("huge_page_pool", ctx).endswith(
-            "; the server's control group may have 1\xa0GB of them"
+            "; the server's control group is limited to 1\xa0GB of them"
         )
 
     def test_a_server_that_wants_none_gets_none(self) -> None:
         ctx = context(server=server_of(18, changes={"huge_pages": "off"}), planned=SHARED_MEMORY)
-        assert skipped("huge_page_pool", ctx) == "the server does not ask for huge pages: huge_pages is off"
+        assert skipped("huge_page_pool", ctx) == "the server does not use huge pages: huge_pages is off"
 
 
 class TestTransparentHugePages:
@@ -222,14 +223,13 @@ class TestSwappiness:
         line = lines("swappiness", context())[self.PATH]
         assert (line.change.current, line.change.value) == ("60", "10")
         assert line.undo == (
-            "pgdyno revert; by hand: write 60 into /proc/sys/vm/swappiness; "
-            "a restart of the machine forgets it too"
+            "pgdyno revert; by hand: write 60 to /proc/sys/vm/swappiness; a reboot undoes it too"
         )
 
     @pytest.mark.parametrize("found", ["10", "1", "0"])
     def test_ten_or_less_stays(self, found: str) -> None:
         ctx = context(with_file(self.PATH, found))
-        assert skipped("swappiness", ctx) == f"vm.swappiness is {found} already"
+        assert skipped("swappiness", ctx) == f"vm.swappiness is already {found}"
 
 
 class TestSchedAutogroup:
@@ -248,8 +248,8 @@ class TestShmemHugePages:
 
     def test_it_is_left_alone_and_says_what_could_be_done(self) -> None:
         reason = skipped("shmem_huge_pages", context(planned=SHARED_MEMORY))
-        assert reason.startswith("shmem_enabled stays at never: everything that shares memory would take")
-        assert f"write within_size into {self.PATH}" in reason
+        assert reason.startswith("shmem_enabled stays at never: all shared memory on the machine would use")
+        assert f"write within_size to {self.PATH}" in reason
         assert "ShmemPmdMapped" in reason
 
     def test_a_pool_makes_it_superfluous(self) -> None:
@@ -262,7 +262,7 @@ class TestShmemHugePages:
     def test_it_is_seen_in_use(self) -> None:
         ctx = context(with_file(self.PATH, "always [within_size] advise never deny force"))
         assert skipped("shmem_huge_pages", ctx).startswith(
-            "shared memory is given them (shmem_enabled = within_size)"
+            "shared memory can use them (shmem_enabled = within_size)"
         )
         assert LEVERS["shmem_huge_pages"].detect(ctx).state is State.ON
         assert LEVERS["shmem_huge_pages"].detect(context()).state is State.OFF
@@ -275,31 +275,31 @@ class TestMemoryOvercommit:
         # Half of 24 GB. The worst case in MB: 128 + 22 of shared memory, 100 × (6 + 4 × 3) for connections,
         # 8 × 18 for workers, 64 for an index, 3 × 64 for autovacuum, 28 of page tables.
         assert skipped("memory_overcommit", context()) == (
-            "vm.overcommit_memory stays at 0: 2 is about stability, not speed. All programs together could "
-            "then reserve 12\xa0GB and the swap space; this server alone takes 2.32\xa0GB at worst, "
+            "vm.overcommit_memory stays at 0: 2 improves stability, not speed. With 2, all programs together "
+            "can reserve 12\xa0GB plus the swap space; the worst case of this server alone is 2.32\xa0GB, "
             "which would fit"
         )
 
     def test_a_limit_in_kb_goes_before_the_ratio(self) -> None:
         ctx = context(with_file("/proc/sys/vm/overcommit_kbytes", "1048576"))
         reason = skipped("memory_overcommit", ctx)
-        assert "could then reserve 1\xa0GB" in reason
+        assert "can reserve 1\xa0GB" in reason
         assert reason.endswith("which would not fit")
 
     def test_huge_pages_are_not_part_of_the_limit(self) -> None:
         # Half of 24 GB less 1024 pages of 2 MB.
         ctx = context(host_of(huge_pages={2 * MB: HugePagePool(1024, 1024, 0, 0)}))
-        assert "could then reserve 11\xa0GB" in skipped("memory_overcommit", ctx)
+        assert "can reserve 11\xa0GB" in skipped("memory_overcommit", ctx)
 
     def test_a_limit_that_is_not_told_is_not_made_up(self) -> None:
         ctx = context(with_file("/proc/sys/vm/overcommit_ratio", None))
         assert skipped("memory_overcommit", ctx) == (
-            "vm.overcommit_memory stays at 0: 2 is about stability, not speed"
+            "vm.overcommit_memory stays at 0: 2 improves stability, not speed"
         )
 
     def test_strict_accounting_is_seen(self) -> None:
         ctx = context(with_file(self.PATH, "2"))
-        assert skipped("memory_overcommit", ctx).startswith("strict already")
+        assert skipped("memory_overcommit", ctx).startswith("already strict")
         assert LEVERS["memory_overcommit"].detect(ctx).state is State.ON
 
 
@@ -312,10 +312,10 @@ class TestZoneReclaim:
 
     def test_one_node_has_nothing_to_reclaim_from(self) -> None:
         ctx = context(with_nodes(with_file(self.PATH, "1"), 1))
-        assert skipped("zone_reclaim", ctx) == "with one NUMA node it does nothing (vm.zone_reclaim_mode = 1)"
+        assert skipped("zone_reclaim", ctx) == "no effect with one NUMA node (vm.zone_reclaim_mode = 1)"
 
     def test_off_stays_off(self) -> None:
-        assert skipped("zone_reclaim", context()) == "vm.zone_reclaim_mode is 0 already"
+        assert skipped("zone_reclaim", context()) == "vm.zone_reclaim_mode is already 0"
 
 
 class TestNumaBalancing:
@@ -324,13 +324,11 @@ class TestNumaBalancing:
     def test_it_is_turned_off_on_several_nodes(self) -> None:
         line = lines("numa_balancing", context(with_nodes(with_file(self.PATH, "1"), 4)))[self.PATH]
         assert line.change.value == "0"
-        assert line.reason == "the shared buffers are used from all 4 NUMA nodes, and belong to none of them"
+        assert line.reason == "all 4 NUMA nodes use the shared buffers, which belong to none of them"
 
     def test_one_node_is_left_alone(self) -> None:
         ctx = context(with_nodes(with_file(self.PATH, "1"), 1))
-        assert skipped("numa_balancing", ctx) == (
-            "with one NUMA node it does nothing (kernel.numa_balancing = 1)"
-        )
+        assert skipped("numa_balancing", ctx) == ("no effect with one NUMA node (kernel.numa_balancing = 1)")
 
     def test_an_unknown_number_of_nodes_is_no_reason(self) -> None:
         ctx = context(with_file(self.PATH, "1"))
@@ -362,7 +360,7 @@ class TestBasePageSize:
 
     def test_x86_has_not(self) -> None:
         assert skipped("base_page_size", self.machine("x86_64", 4096)) == (
-            "the kernel's pages are 4\xa0kB: kernels for x86_64 come with no others"
+            "the kernel's pages are 4\xa0kB: kernels for x86_64 offer no other size"
         )
 
     def test_larger_pages_are_seen(self) -> None:
@@ -377,11 +375,11 @@ class TestAtomicWrites:
     @pytest.mark.parametrize(
         ("found", "promise"),
         [
-            ("0", "sda promises no atomic writes"),
-            ("4096", "sda can write up to 4\xa0kB whole, and a page has 8\xa0kB"),
+            ("0", "sda does not support atomic writes"),
+            ("4096", "sda can write up to 4\xa0kB atomically, but a page has 8\xa0kB"),
             (
                 "16384",
-                "sda can write up to 16\xa0kB whole, which holds a page of 8\xa0kB; but only for",
+                "sda can write up to 16\xa0kB atomically, enough for a page of 8\xa0kB, but only for",
             ),
         ],
     )
@@ -392,7 +390,7 @@ class TestAtomicWrites:
 
     def test_a_kernel_that_does_not_tell_is_told_apart(self) -> None:
         assert skipped("atomic_writes", context(with_file(self.PATH, None))) == (
-            "not available: none of /sys/block/*/queue/atomic_write_unit_max_bytes can be read here"
+            "not available: none of /sys/block/*/queue/atomic_write_unit_max_bytes is readable here"
         )
 
 
@@ -416,11 +414,11 @@ class TestIoScheduler:
     def test_a_disk_without_a_head_needs_none(self) -> None:
         line = lines("io_scheduler", context())[scheduler_of("sda")]
         assert (line.change.current, line.change.value) == ("mq-deadline", "none")
-        assert line.reason == "mq-deadline sorts and holds back requests for a disk head, and sda has none"
+        assert line.reason == "mq-deadline sorts and delays requests for a disk head, but sda has no head"
 
     def test_a_disk_that_rotates_keeps_it(self) -> None:
         assert skipped("io_scheduler", context(host_of(is_rotational=True))) == (
-            "sda rotates, and mq-deadline saves its head some of the way"
+            "sda rotates, and mq-deadline saves head movements"
         )
 
     def test_a_virtual_disk_does_not_rotate_whatever_it_says(self) -> None:
@@ -431,7 +429,7 @@ class TestIoScheduler:
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
-            ("[none] mq-deadline kyber", "sda has the scheduler none already"),
+            ("[none] mq-deadline kyber", "sda already has the scheduler none"),
             ("[mq-deadline] kyber", "this kernel does not offer none for sda"),
         ],
     )
@@ -467,27 +465,27 @@ class TestReadAhead:
         line = lines("read_ahead", context(server=server_of(18, data_bytes=200 * GB)))[self.PATH]
         assert (line.change.current, line.change.value) == ("8192", "128")
         assert line.reason == (
-            "up to 8\xa0MB are read ahead on sda where reads look like a sequence, and push out what is "
-            "cached (200\xa0GB of data and 24\xa0GB of memory)"
+            "the read-ahead of sda is up to 8\xa0MB for reads that appear sequential, and evicts cached "
+            "data (200\xa0GB of data and 24\xa0GB of memory)"
         )
 
     def test_data_that_fit_into_memory_are_hardly_read(self) -> None:
         assert skipped("read_ahead", context()) == (
-            "up to 8\xa0MB are read ahead on sda, but all data fit into memory (612\xa0MB of data and "
+            "the read-ahead of sda is up to 8\xa0MB, but all data fits into memory (612\xa0MB of data and "
             "24\xa0GB of memory): little is read"
         )
 
     @pytest.mark.parametrize(("found", "shown"), [("128", "128\xa0kB"), ("1024", "1\xa0MB")])
     def test_a_megabyte_or_less_stays(self, found: str, shown: str) -> None:
         ctx = context(with_file(self.PATH, found), server_of(18, data_bytes=200 * GB))
-        assert skipped("read_ahead", ctx) == f"up to {shown} are read ahead on sda"
+        assert skipped("read_ahead", ctx) == f"the read-ahead of sda is up to {shown}"
 
 
 class TestIoQueueDepth:
     def test_it_says_how_long_the_queue_is_and_what_tells_more(self) -> None:
         assert skipped("io_queue_depth", context()) == (
-            "256 requests may wait for sda: iostat -x says under load how many do (aqu-sz); only a queue "
-            "that is full is worth a change"
+            "sda can queue 256 requests: iostat -x under load shows how many are queued (aqu-sz); only a "
+            "full queue justifies a change"
         )
 
     def test_a_disk_without_a_queue_is_told_apart(self) -> None:
@@ -504,7 +502,7 @@ class TestMountOptions:
     def test_access_times_and_trimming_have_a_command_each(self) -> None:
         ctx = self.mounted("rw", "relatime", "discard")
         assert skipped("mount_options", ctx) == (
-            "/ (ext4) notes when files are read and trims at every delete (fstrim.timer does it in bulk): "
+            "/ (ext4) records access times and trims at every delete (fstrim.timer trims in bulk): "
             "mount -o remount,noatime,nodiscard /, and the same in /etc/fstab"
         )
         assert LEVERS["mount_options"].detect(ctx).state is State.OFF
@@ -512,7 +510,7 @@ class TestMountOptions:
     def test_with_both_options_there_is_nothing_to_advise(self) -> None:
         ctx = self.mounted("rw", "noatime")
         assert skipped("mount_options", ctx) == (
-            "/ (ext4) neither notes when files are read nor trims at every delete"
+            "/ (ext4) does not record access times or trim at every delete"
         )
         assert LEVERS["mount_options"].detect(ctx).state is State.ON
 
@@ -528,13 +526,13 @@ class TestSchedBaseSlice:
         line = lines("sched_base_slice", context())[self.PATH]
         assert (line.change.current, line.change.value) == ("1400000", "2800000")
         assert line.reason == (
-            "a process may be interrupted after 1.4 ms, on machines with 8 CPUs or more after 2.8 ms"
+            "a process may be preempted after 1.4 ms, on machines with 8 CPUs or more after 2.8 ms"
         )
 
     @pytest.mark.parametrize(("found", "shown"), [("2800000", "2.8"), ("3000000", "3")])
     def test_a_large_machines_slice_stays(self, found: str, shown: str) -> None:
         assert skipped("sched_base_slice", context(with_file(self.PATH, found))) == (
-            f"a process may be interrupted after {shown} ms, as on machines with 8 CPUs or more"
+            f"a process may be preempted after {shown} ms, as on machines with 8 CPUs or more"
         )
 
     def test_without_debugfs_it_is_not_available_and_says_so(self) -> None:
@@ -542,8 +540,8 @@ class TestSchedBaseSlice:
         files = {path: fact for path, fact in host.kernel_files.items() if "/debug/" not in path}
         files[self.PATH] = unknown("no such file", self.PATH)
         assert skipped("sched_base_slice", context(replace(host, kernel_files=files))) == (
-            "not available: /sys/kernel/debug/sched/base_slice_ns: no such file; debugfs has to be mounted "
-            "on /sys/kernel/debug, and is root's to read"
+            "not available: /sys/kernel/debug/sched/base_slice_ns: no such file; debugfs must be mounted on "
+            "/sys/kernel/debug, and only root can read it"
         )
 
     def test_a_kernel_without_slices_is_told_from_one_without_debugfs(self) -> None:
@@ -568,13 +566,11 @@ class TestSchedMigrationCost:
 
     def test_tuneds_value_stays(self) -> None:
         assert skipped("sched_migration_cost", context(with_file(self.DEBUG, "50000000"))) == (
-            "a process is taken to be warm for 50 ms already"
+            "a process is already considered cache-hot for 50 ms"
         )
 
     def test_one_cpu_has_nowhere_to_migrate_to(self) -> None:
-        assert skipped("sched_migration_cost", context(host_of(cpus=1))) == (
-            "with one CPU there is nowhere to wander"
-        )
+        assert skipped("sched_migration_cost", context(host_of(cpus=1))) == ("no migration with one CPU")
 
 
 class TestSchedGranularity:
@@ -584,7 +580,7 @@ class TestSchedGranularity:
         planned = lines("sched_granularity", context(host))
         assert list(planned) == [runs]
         assert planned[runs].change.value == "10000000"
-        assert planned[runs].reason == "up to 100 backends may interrupt each other after 3 ms"
+        assert planned[runs].reason == "up to 100 backends may preempt each other after 3 ms"
 
     def test_kernels_before_5_13_have_both_among_the_sysctls(self) -> None:
         names = ("sched_min_granularity_ns", "sched_wakeup_granularity_ns")
@@ -605,8 +601,8 @@ class TestPreemptionModel:
     @pytest.mark.parametrize(
         ("text", "model", "ending"),
         [
-            ("none voluntary (full) lazy", "full", f"; or write none into {PATH}"),
-            ("full (lazy)", "lazy", "Huge pages take the faults away"),
+            ("none voluntary (full) lazy", "full", f"; or write none to {PATH}"),
+            ("full (lazy)", "lazy", "Huge pages avoid these faults"),
         ],
     )
     def test_models_that_interrupt_inside_the_kernel_are_pointed_out(
@@ -614,14 +610,14 @@ class TestPreemptionModel:
     ) -> None:
         ctx = context(with_file(self.PATH, text))
         reason = skipped("preemption_model", ctx)
-        assert reason.startswith(f"the model is {model}: a backend may be interrupted during a page fault")
+        assert reason.startswith(f"the model is {model}: a backend may be preempted during a page fault")
         assert reason.endswith(ending)
         assert LEVERS["preemption_model"].detect(ctx).state is State.OFF
 
     def test_none_is_what_a_server_wants(self) -> None:
         ctx = context(with_file(self.PATH, "(none) voluntary full lazy"))
         assert skipped("preemption_model", ctx) == (
-            "the model is none: in the kernel a process goes on until it yields"
+            "the model is none: in the kernel a process runs until it yields"
         )
         assert LEVERS["preemption_model"].detect(ctx).state is State.ON
 
@@ -648,15 +644,13 @@ class TestNetwork:
         )
 
     def test_a_machine_without_a_network_card_gains_nothing(self, lever: str) -> None:
-        assert skipped(lever, context(server=open_server())) == (
-            "this machine has no network card that is known"
-        )
+        assert skipped(lever, context(server=open_server())) == ("no network card is known on this machine")
 
     def test_a_containers_network_is_not_judged_from_outside(self, lever: str) -> None:
         host = with_nic()
         cpu = replace(host.cpu, virtualisation=Fact("container:docker on kvm", "/proc/7/cgroup"))
         assert skipped(lever, context(replace(host, cpu=cpu), open_server())) == (
-            "the server runs in a container, whose network may be one of its own"
+            "the server runs in a container, which may have a separate network"
         )
 
 
@@ -669,29 +663,29 @@ class TestReceivePacketSteering:
     def test_all_cpus_take_in_what_one_queue_receives(self, cpus: int, mask: str) -> None:
         line = lines("receive_packet_steering", context(with_nic(cpus=cpus), open_server()))[self.PATH]
         assert (line.change.current, line.change.value) == ("0", mask)
-        assert line.reason == (f"eth0 has one receive queue: one of {cpus} CPUs receives from all clients")
+        assert line.reason == (f"eth0 has one receive queue: one of {cpus} CPUs receives for all clients")
 
     def test_two_cpus_gain_nothing(self) -> None:
         assert skipped("receive_packet_steering", context(with_nic(cpus=2), open_server())) == (
-            "2 CPUs: what one of them saves, the interrupts between them cost"
+            "2 CPUs: inter-processor interrupts would cost as much as one of them saves"
         )
 
     def test_cards_with_several_queues_gain_nothing(self) -> None:
         assert skipped("receive_packet_steering", context(with_nic(4), open_server())) == (
-            "eth0 has 4 receive queues, each with its interrupt"
+            "eth0 has 4 receive queues, each with its own interrupt"
         )
 
     def test_packets_stay_on_the_cards_numa_node(self) -> None:
         ctx = context(with_nodes(with_nic(), 2), open_server())
         assert skipped("receive_packet_steering", ctx) == (
-            "2 NUMA nodes: packets should stay on the network card's own"
+            "2 NUMA nodes: packets should stay on the network card's node"
         )
 
     def test_a_mask_that_somebody_has_set_stays(self) -> None:
         host = with_nic()
         files = {**host.kernel_files, self.PATH: Fact("00000000,0000000c", self.PATH)}
         ctx = context(replace(host, kernel_files=files), open_server())
-        assert skipped("receive_packet_steering", ctx) == "eth0 steers packets already (00000000,0000000c)"
+        assert skipped("receive_packet_steering", ctx) == "eth0 already steers packets (00000000,0000000c)"
 
 
 def with_queues(files: Mapping[str, str], queues: int = 1, *, cpus: int = 8) -> Host:
@@ -716,7 +710,7 @@ class TestReceiveFlowSteering:
             self.count(0): ("0", "32768"),
         }
         assert found[self.ENTRIES].reason == (
-            "eth0 steers packets to CPUs by a hash, not to where the backend runs"
+            "eth0 steers packets to CPUs by a hash, not to the backend's CPU"
         )
 
     def test_it_follows_steering_that_is_only_planned(self) -> None:
@@ -734,14 +728,14 @@ class TestReceiveFlowSteering:
     def test_queues_without_steering_come_first(self) -> None:
         host = with_queues({"rx-0/rps_cpus": "00", "rx-0/rps_flow_cnt": "0"})
         assert skipped("receive_flow_steering", context(host, open_server())) == (
-            "no queue of eth0 steers packets to other CPUs, which comes first"
+            "no queue of eth0 steers packets to other CPUs, which is required"
         )
 
     def test_larger_tables_stay(self) -> None:
         host = with_queues({"rx-0/rps_cpus": "ff", "rx-0/rps_flow_cnt": "65536"})
         host = replace(host, kernel_files={**host.kernel_files, self.ENTRIES: Fact("65536", self.ENTRIES)})
         assert skipped("receive_flow_steering", context(host, open_server())) == (
-            "flows are steered already, with 65536 entries"
+            "flows are already steered, with 65536 entries"
         )
 
 
@@ -762,29 +756,29 @@ class TestTransmitPacketSteering:
             "/sys/class/net/eth0/queues/tx-1/xps_cpus": "2",
         }
         assert {line.reason for line in found.values()} == {
-            "any of 2 CPUs may send through any queue of eth0, and waits for its lock"
+            "any of 2 CPUs may send through any queue of eth0, and then waits for its lock"
         }
 
     def test_one_queue_leaves_no_choice(self) -> None:
-        assert self.told({}, 1) == "eth0 has one transmit queue: there is no choice"
+        assert self.told({}, 1) == "eth0 has one transmit queue: no choice"
 
     def test_where_all_cards_have_one_queue_the_kernel_shows_no_masks(self) -> None:
         host = with_nic()
         files = {path: fact for path, fact in host.kernel_files.items() if not path.endswith("/xps_cpus")}
         ctx = context(replace(host, kernel_files=files), open_server())
-        told = "no network card has several transmit queues, between which there would be a choice"
+        told = "no network card has several transmit queues to choose from"
         assert skipped("transmit_packet_steering", ctx) == f"not available: {told}"
         found = LEVERS["transmit_packet_steering"].detect(ctx)
         assert (found.state, found.detail) == (State.ABSENT, told)
 
     def test_queues_that_the_driver_has_assigned_stay(self) -> None:
         assert self.told(self.masks("1", "2"), 2) == (
-            "the transmit queues of eth0 are assigned already (1; 2)"
+            "the transmit queues of eth0 are already assigned (1; 2)"
         )
 
     def test_which_cpus_share_a_queue_is_left_to_the_driver(self) -> None:
         assert self.told(self.masks("00", "00"), 2, cpus=8) == (
-            "eth0 has 2 transmit queues for 8 CPUs: which share one is the driver's choice"
+            "eth0 has 2 transmit queues for 8 CPUs: the sharing is the driver's choice"
         )
 
     def test_queues_without_masks_are_not_known(self) -> None:
@@ -803,18 +797,18 @@ class TestInterruptCoalescing:
     def test_without_both_values_the_kernel_does_not_wait(self, polls: str, waits_ns: str) -> None:
         ctx = self.context(polls, waits_ns)
         assert skipped("interrupt_coalescing", ctx) == (
-            "eth0 interrupts as soon as all packets are taken in; ethtool -c eth0 shows what the card itself "
-            "waits for. For less CPU time and longer answers, in a variant: "
+            "eth0 re-enables interrupts as soon as all packets are received; ethtool -c eth0 shows the "
+            "card's own coalescing. For less CPU time at a higher latency, in a variant: "
             "/sys/class/net/eth0/napi_defer_hard_irqs=10,/sys/class/net/eth0/gro_flush_timeout=20000. For "
-            "short answers: ethtool -C eth0 adaptive-rx off"
+            "low latency: ethtool -C eth0 adaptive-rx off"
         )
         assert LEVERS["interrupt_coalescing"].detect(ctx).state is State.OFF
 
     def test_a_kernel_that_waits_is_seen(self) -> None:
         ctx = self.context("10", "20000")
         assert skipped("interrupt_coalescing", ctx) == (
-            "eth0 interrupts again after 10 looks without a packet, 20 µs apart; ethtool -c eth0 shows what "
-            "the card itself waits for"
+            "eth0 re-enables interrupts after 10 empty polls, 20 µs apart; ethtool -c eth0 shows the "
+            "card's own coalescing"
         )
         assert LEVERS["interrupt_coalescing"].detect(ctx).state is State.ON
 
@@ -822,12 +816,12 @@ class TestInterruptCoalescing:
 class TestNumaInterleave:
     def test_one_node_has_nothing_to_spread(self) -> None:
         ctx = context(with_nodes(host_of(), 1))
-        assert skipped("numa_interleave", ctx) == "reported only: one NUMA node, all memory is equally near"
+        assert skipped("numa_interleave", ctx) == "reported only: one NUMA node, all memory is local"
 
     def test_on_several_nodes_it_says_how_the_server_is_started(self) -> None:
         ctx = context(with_nodes(host_of(), 4))
         assert skipped("numa_interleave", ctx) == (
-            "reported only: 4 NUMA nodes, and shared memory lies where it was touched first; to spread it: "
+            "reported only: 4 NUMA nodes, and shared memory is placed at its first use; to spread it: "
             "NUMAPolicy=interleave and NUMAMask=all in the unit's [Service], or start the server with "
             "numactl --interleave=all before the command"
         )
@@ -836,10 +830,10 @@ class TestNumaInterleave:
 class TestWalDevice:
     def test_on_the_datas_disk_it_says_how_another_is_compared(self) -> None:
         assert skipped("wal_device", context()) == (
-            "reported only: the WAL lies on sda with the data; what a commit waits for there, and on another "
-            "disk, says pg_test_fsync -f FILE, with FILE on the disk and outside the data directory, while "
-            "nothing else writes. To move it: stop the server, mv /var/lib/postgresql/data/pg_wal there, "
-            "ln -s from there to /var/lib/postgresql/data/pg_wal"
+            "reported only: the WAL is on sda with the data. To compare the flush times of disks: "
+            "pg_test_fsync -f FILE, with FILE on the disk and outside the data directory, while "
+            "nothing else writes. To move the WAL: stop the server, mv /var/lib/postgresql/data/pg_wal to "
+            "the other disk, ln -s from there to /var/lib/postgresql/data/pg_wal"
         )
         assert LEVERS["wal_device"].detect(context()).state is State.OFF
 
@@ -848,21 +842,21 @@ class TestWalDevice:
         (data,) = host.mounts.or_else(())
         wal = replace(data, target="/wal", device="/dev/sdb1", disk=Fact("sdb", "/sys/dev/block"))
         ctx = context(replace(host, mounts=Fact((data, wal), "/proc/self/mountinfo")))
-        assert skipped("wal_device", ctx) == "reported only: the data lie on sda, the WAL on sdb"
+        assert skipped("wal_device", ctx) == "reported only: the data is on sda, the WAL on sdb"
         assert LEVERS["wal_device"].detect(ctx).state is State.ON
 
 
 class TestIrqAffinity:
     def test_one_queue_has_nothing_to_gather(self) -> None:
         assert skipped("irq_affinity", context(with_nic(), open_server())) == (
-            "eth0 has one queue: there is nothing to gather"
+            "eth0 has one queue: nothing to concentrate"
         )
 
     def test_it_says_where_the_interrupts_are_and_how_to_gather_them(self) -> None:
         ctx = context(with_nic(2, {"40": "0-7", "41": "0", "42": "1"}), open_server())
         assert skipped("irq_affinity", ctx) == (
-            "eth0 has 2 queues, with 3 interrupts on CPUs 0-7, 0, 1. To try fewer, gather them "
-            "in a variant: 40, 41, 42 to 0 (each as /proc/irq/40/smp_affinity_list=CPU)"
+            "eth0 has 2 queues, with 3 interrupts on CPUs 0-7, 0, 1. To try fewer CPUs, concentrate "
+            "them in a variant: 40, 41, 42 to 0 (each as /proc/irq/40/smp_affinity_list=CPU)"
         )
         assert LEVERS["irq_affinity"].detect(ctx).state is State.OFF
 
@@ -870,7 +864,7 @@ class TestIrqAffinity:
         irqbalance = Owner("irqbalance", "runs", ("/proc/irq/*",), "stop it")
         host = replace(with_nic(2, {"40": "0", "41": "1"}), owners=Fact((irqbalance,), "/proc"))
         assert skipped("irq_affinity", context(host, open_server())).endswith(
-            "To try fewer, stop irqbalance, which would set them again, and gather them in a variant: "
+            "To try fewer CPUs, stop irqbalance, which would reset them, and concentrate them in a variant: "
             "40, 41 to 0 (each as /proc/irq/40/smp_affinity_list=CPU)"
         )
 
@@ -891,7 +885,7 @@ class TestIrqAffinity:
     def test_interrupts_on_few_cpus_are_seen(self) -> None:
         ctx = context(with_nic(2, {"40": "3", "41": "3"}), open_server())
         assert skipped("irq_affinity", ctx) == (
-            "eth0 has 2 queues, with 2 interrupts on CPUs 3: gathered already, on CPUs that have to receive "
+            "eth0 has 2 queues, with 2 interrupts on CPUs 3: already concentrated, on CPUs that must receive "
             "for all clients"
         )
         assert LEVERS["irq_affinity"].detect(ctx).state is State.ON
@@ -900,8 +894,8 @@ class TestIrqAffinity:
 class TestBusyPoll:
     def test_more_clients_than_cpus_cannot_wait_awake(self) -> None:
         assert skipped("busy_poll", context(with_nic(), open_server())) == (
-            "left off (net.core.busy_read = 0, net.core.busy_poll = 0): with up to 100 clients and 8 CPUs it "
-            "would take CPUs from busy backends"
+            "left off (net.core.busy_read = 0, net.core.busy_poll = 0): with up to 100 clients and 8 CPUs, "
+            "it would take CPU time from busy backends"
         )
 
     def test_it_is_seen_in_use(self) -> None:
@@ -918,15 +912,15 @@ class TestTcpBacklog:
 
     def test_kernels_defaults_suffice_for_a_hundred_connections(self) -> None:
         assert skipped("tcp_backlog", context()) == (
-            "the server asks for a queue of 200, twice max_connections, and 4096 connections may wait"
+            "the server requests a backlog of 200, twice max_connections; the kernel allows 4096"
         )
 
     def test_a_shorter_queue_is_raised_to_what_the_server_asks_for(self) -> None:
         line = lines("tcp_backlog", context(with_file(self.ACCEPTED, "128")))[self.ACCEPTED]
         assert line.change.value == "200"
         assert line.reason == (
-            "the server asks for a queue of 200, twice max_connections, and gets 128; the longer one from "
-            "its next start on"
+            "the server requests a backlog of 200, twice max_connections, but gets 128; effective from its "
+            "next start"
         )
 
     def test_planned_connections_count(self) -> None:
@@ -946,8 +940,8 @@ class TestTcpBuffers:
     def test_it_says_which_rate_they_allow(self) -> None:
         # 4 MB in every 100 ms.
         assert skipped("tcp_buffers", context(with_nic(), open_server())).startswith(
-            "buffers grow by themselves, to 4\xa0MB for sending and 32\xa0MB for receiving: a client 100 "
-            "ms away gets up to 40\xa0MB per second."
+            "buffers grow automatically, to 4\xa0MB for sending and 32\xa0MB for receiving: with a round "
+            "trip of 100 ms, a client gets up to 40\xa0MB per second."
         )
 
 
@@ -955,11 +949,15 @@ class TestTcpKeepalive:
     def test_it_says_when_a_vanished_client_is_noticed(self) -> None:
         # 7200 s, and 9 probes of 75 s: 7875 s.
         reason = skipped("tcp_keepalive", context(with_nic(), open_server()))
-        assert reason.startswith("a vanished client is noticed after 131 minutes, and keeps its locks until")
+        assert reason.startswith(
+            "a dead client connection is detected after 131 minutes, and keeps its locks until"
+        )
 
     def test_times_of_the_servers_own_are_seen(self) -> None:
         ctx = context(with_nic(), open_server(tcp_keepalives_idle="60"))
-        assert skipped("tcp_keepalive", ctx) == "the server has times of its own: tcp_keepalives_idle = 60 s"
+        assert skipped("tcp_keepalive", ctx) == (
+            "the server overrides the kernel's times: tcp_keepalives_idle = 60 s"
+        )
         assert LEVERS["tcp_keepalive"].detect(ctx).state is State.ON
 
 
@@ -968,4 +966,4 @@ def test_who_is_not_root_gets_reports_and_no_changes() -> None:
     assert skipped("swappiness", ctx) == (
         "not available: only root may change the machine, and not in a container"
     )
-    assert skipped("io_queue_depth", ctx).startswith("256 requests may wait for sda")
+    assert skipped("io_queue_depth", ctx).startswith("sda can queue 256 requests")

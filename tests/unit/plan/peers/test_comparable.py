@@ -17,12 +17,12 @@ def test_what_the_build_rejects_is_left_out_and_named() -> None:
         LeftOut(
             "wal_compression",
             "lz4",
-            'invalid value for parameter "wal_compression": "lz4"; this server\'s build knows: pglz, on, off',
+            'invalid value for parameter "wal_compression": "lz4"; this build supports: pglz, on, off',
         ),
         LeftOut(
             "io_method",
             "io_uring",
-            'invalid value for parameter "io_method": "io_uring"; this server\'s build knows: sync, worker',
+            'invalid value for parameter "io_method": "io_uring"; this build supports: sync, worker',
         ),
     )
     assert set(settings) - set(peer.settings) == {"wal_compression", "io_method"}
@@ -62,12 +62,12 @@ def test_what_all_servers_have_alike_is_taken_out_with_its_reason() -> None:
     assert {one.name: one.reason for one in found.left_out} == {
         "fsync": "all servers are equally durable",
         "synchronous_standby_names": "all servers are equally durable",
-        "listen_addresses": "scratch servers are reached by their private socket alone",
-        "ssl_min_protocol_version": "scratch servers are reached by their private socket alone",
-        "shared_preload_libraries": "no server here loads an extension",
-        "timescaledb.max_background_workers": "no server here loads an extension",
-        "track_io_timing": "what watches a server costs something, and none of them is watched",
-        "log_statement": "what watches a server costs something, and none of them is watched",
+        "listen_addresses": "scratch servers are accessible only through a private socket",
+        "ssl_min_protocol_version": "scratch servers are accessible only through a private socket",
+        "shared_preload_libraries": "the compared servers load no extensions",
+        "timescaledb.max_background_workers": "the compared servers load no extensions",
+        "track_io_timing": "monitoring has a cost, and none of the servers is monitored",
+        "log_statement": "monitoring has a cost, and none of the servers is monitored",
     }
     notes = list(left_out_notes("some-tool", found.left_out))
     assert notes[0] == (
@@ -78,7 +78,7 @@ def test_what_all_servers_have_alike_is_taken_out_with_its_reason() -> None:
 
 def test_a_place_that_no_variant_may_name_is_left_out() -> None:
     (left_out,) = comparable(server_of(18), {"archive_command": "true"}).left_out
-    assert left_out == LeftOut("archive_command", "true", "it names a program that is run")
+    assert left_out == LeftOut("archive_command", "true", "it names a program to run")
 
 
 @pytest.mark.parametrize(

@@ -53,4 +53,4 @@ def test_every_host_gets_exactly_what_the_package_prints(host: dict[str, Any]) -
 
 def test_it_refuses_little_memory_as_the_package_does() -> None:
     settings = load()["pg-configurator"].settings(PeerFacts(900 * MB, 2, 18, "ssd"))
-    assert settings == Unknown("it refuses so little memory: it would not do for 20 connections")
+    assert settings == Unknown("it requires memory for at least 20 connections")

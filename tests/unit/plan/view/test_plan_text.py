@@ -24,14 +24,14 @@ def test_what_is_dangerous_comes_first() -> None:
 
 def test_without_a_limit_the_text_says_that_memory_is_not_computed() -> None:
     text = plan_text(make_plan(None, server_of(18, is_colocated=False)))
-    assert "Memory at worst: not computed, the memory limit is not known" in text
+    assert "Worst-case memory: not computed, the memory limit is not known" in text
 
 
 def test_nothing_to_change_is_said() -> None:
     empty = Plan((), (), (Finding("note", "all is well", "none"),), None)
     assert plan_text(empty) == (
         "NOTE: all is well\n    hint: none\n\nNothing to change.\n\n"
-        "Memory at worst: not computed, the memory limit is not known\n"
+        "Worst-case memory: not computed, the memory limit is not known\n"
     )
 
 

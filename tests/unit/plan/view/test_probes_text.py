@@ -24,5 +24,5 @@ def test_every_probe_has_a_line_with_what_was_measured() -> None:
         "  system call                         182 ns  (getppid)",
         "  page fault                          1,727 ns  (first write)",
         "  write and fsync of 8 kB             74 µs  (/srv)",
-        "  CPU time stolen meanwhile           2.3 %  (/proc/stat)",
+        "  stolen CPU time                     2.3 %  (/proc/stat)",
     ]

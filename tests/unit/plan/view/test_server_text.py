@@ -83,9 +83,9 @@ Server
   on this host      unknown: no process here has the backend's process id 7
   standbys          one (streaming, async)
   managed by        Patroni: a client says so
-                    its settings are changed with patronictl edit-config
+                    change settings with patronictl edit-config
 
-What it may use
+Available resources
   memory            6\xa0GB  (--ram)
   CPUs              8  (--cpus)
   storage           unknown: state it with --storage
@@ -102,7 +102,7 @@ Capabilities of this build
 Configured settings (4)
   DateStyle         ISO, MDY  database
   listen_addresses  ''        command line
-  shared_buffers    8GB       command line (waits for a restart)
+  shared_buffers    8GB       command line (pending restart)
   work_mem          64MB      /etc/pg.conf:7
 
 Per-role and per-database settings (2)
@@ -142,7 +142,7 @@ Data directory
   owner             postgres
   server            unknown: not running: there is no postmaster.pid
 
-Settings in its files (1; of a name given twice the last one counts)
+Settings in its files (1; of duplicates the last one takes effect)
   work_mem  4MB  /data/postgresql.conf:12
 """
     )

@@ -71,7 +71,7 @@ def test_no_secret_of_libpqs_is_shown_or_passed_unnoticed(keyword: str) -> None:
 
 
 def test_a_string_that_is_none_is_said() -> None:
-    with pytest.raises(UsageError, match="the connection string cannot be understood"):
+    with pytest.raises(UsageError, match="invalid connection string"):
         addresses("postgresql://app:s3 cret@db/x")
 
 

@@ -107,7 +107,7 @@ def test_another_language_is_passed_on_without_a_hint() -> None:
 )
 def test_a_connection_string_that_is_not_understood_is_not_repeated(text: str) -> None:
     error = bad_connection_string(text)
-    assert error.message == "the connection string cannot be understood"
+    assert error.message == "invalid connection string"
     assert "s3cret" not in str(error)
     assert error.exit_code == 2
 
@@ -142,7 +142,7 @@ def test_a_query_without_an_answer_in_time_is_told_as_that() -> None:
     late = psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
     found = control_failed(late, "the server of a", LOG, is_running=True)
     assert type(found) is ServerError
-    assert found.message == "the server of a did not answer in time"
+    assert found.message == "the server of a did not respond in time"
     assert found.detail == f"canceling statement due to statement timeout\n         {LOG}"
 
 
@@ -150,13 +150,13 @@ def test_a_query_that_the_server_refuses_is_told_with_its_words() -> None:
     refused = psycopg.errors.OutOfMemory("out of memory")
     found = control_failed(refused, "the server of a", LOG, is_running=True)
     assert type(found) is ServerError
-    assert found.message == "the server of a refused a query of pgdyno's own"
+    assert found.message == "the server of a rejected one of pgdyno's queries"
 
 
 @pytest.mark.parametrize(
     ("is_running", "message"),
     [
-        (False, "the server of a is not running any more"),
+        (False, "the server of a is no longer running"),
         (True, "the server of a closed its connection"),
     ],
 )

@@ -92,8 +92,8 @@ def test_what_the_load_generator_cannot_do_is_refused(name: str, value: str, sho
         load_parameters(Negotiated(given, is_tls=True))
     assert str(caught.value) == (
         f"pgdyno-driver does not support the connection parameter {shown}\n"
-        "DETAIL:  its connections would be less secure than this one; nothing was loaded\n"
-        f"HINT:  leave {name} out if the load may be less strict than it asks for"
+        "DETAIL:  load connections would be less secure than this one; nothing was loaded\n"
+        f"HINT:  omit {name} if the load may be less strict than it requires"
     )
 
 
@@ -106,7 +106,7 @@ def test_the_systems_certificates_are_named_by_their_file() -> None:
         "pgdyno-driver does not support the connection parameter sslrootcert=system"
     )
     assert caught.value.hint == (
-        "name a file of certificates, such as sslrootcert=/etc/ssl/certs/ca-certificates.crt"
+        "name a certificate file, such as sslrootcert=/etc/ssl/certs/ca-certificates.crt"
     )
 
 

@@ -103,13 +103,13 @@ def test_a_programs_executable_sections_are_looked_at_and_nothing_else() -> None
     [
         (io.BytesIO(b""), "not an ELF file"),
         (io.BytesIO(b"#!/bin/sh\n" + bytes(100)), "not an ELF file"),
-        (program((*TEXT, code(CASAL)), machine=X86_64), "a program for another processor"),
-        (program((*TEXT, code(CASAL)), kind=b"\x01\x01"), "a program for another processor"),
-        (program((*TEXT, code(CASAL)), kind=b"\x02\x02"), "a program for another processor"),
-        (program(), "it has no code"),
-        (program((1, 3, code(CASAL))), "it has no code"),
-        (io.BytesIO(program((*TEXT, code(CASAL))).getvalue()[:-1]), "cut short"),
-        (io.BytesIO(program((*TEXT, code(CASAL))).getvalue()[:64]), "cut short"),
+        (program((*TEXT, code(CASAL)), machine=X86_64), "a program for a different processor"),
+        (program((*TEXT, code(CASAL)), kind=b"\x01\x01"), "a program for a different processor"),
+        (program((*TEXT, code(CASAL)), kind=b"\x02\x02"), "a program for a different processor"),
+        (program(), "contains no code"),
+        (program((1, 3, code(CASAL))), "contains no code"),
+        (io.BytesIO(program((*TEXT, code(CASAL))).getvalue()[:-1]), "truncated file"),
+        (io.BytesIO(program((*TEXT, code(CASAL))).getvalue()[:64]), "truncated file"),
     ],
 )
 def test_a_file_that_is_no_whole_program_for_arm_says_so(file: io.BytesIO, reason: str) -> None:
@@ -119,10 +119,10 @@ def test_a_file_that_is_no_whole_program_for_arm_says_so(file: io.BytesIO, reaso
 def test_a_program_whose_sections_are_not_listed_says_so() -> None:
     stripped = bytearray(program((*TEXT, code(CASAL))).getvalue())
     stripped[60:62] = b"\0\0"  # e_shnum
-    assert read_atomics(io.BytesIO(stripped)) == Unknown("its sections are not listed")
+    assert read_atomics(io.BytesIO(stripped)) == Unknown("no list of sections")
 
 
 def test_a_section_that_lies_beyond_the_files_end_is_not_read() -> None:
     damaged = bytearray(program((*TEXT, code(CASAL))).getvalue())
     damaged[-32:-24] = b"\xff" * 8  # the last section's size
-    assert read_atomics(io.BytesIO(damaged)) == Unknown("cut short")
+    assert read_atomics(io.BytesIO(damaged)) == Unknown("truncated file")

@@ -105,7 +105,7 @@ def test_a_file_without_end_is_refused(tmp_path: Path) -> None:
 
 def test_a_name_with_a_nul_byte_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "postgresql.conf").write_text("include 'a\\000b'\n")
-    with pytest.raises(OSError, match="the name has a NUL byte in it"):
+    with pytest.raises(OSError, match="the name contains a NUL byte"):
         list(read_configuration(tmp_path / "postgresql.conf"))
 
 

@@ -35,7 +35,7 @@ def test_patroni_is_recognised_by_its_base_file() -> None:
 
 def test_patroni_is_recognised_by_its_connections_where_files_are_hidden() -> None:
     (found,) = recognise([guc("port")], ["psql", "Patroni heartbeat"])
-    assert found.evidence == 'a client calls itself "Patroni heartbeat"'
+    assert found.evidence == 'a client has the application name "Patroni heartbeat"'
 
 
 def test_patroni_is_recognised_by_its_command_line() -> None:

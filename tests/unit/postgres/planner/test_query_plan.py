@@ -70,7 +70,7 @@ def test_equal_shapes_differ_in_nothing() -> None:
 def test_another_join_order_is_named() -> None:
     one, other = plan_of(join(scan("a"), scan("b"))), plan_of(join(scan("b"), scan("a")))
     assert join_order(one) == ("a", "b")
-    assert kinds_of_difference(one, other) == ("other order of the tables", "other nodes")
+    assert kinds_of_difference(one, other) == ("other join order", "other nodes")
     lines = plan_difference(one, other)
     assert [line for line in lines if line.startswith("- ")]
     assert [line for line in lines if line.startswith("+ ")]

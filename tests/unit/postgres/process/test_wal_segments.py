@@ -41,5 +41,5 @@ def test_larger_segments_are_fewer_to_a_middle() -> None:
 def test_an_answer_in_another_form_is_an_error_with_the_answer() -> None:
     with pytest.raises(ServerError) as caught:
         wal_position("pg_control version number: 1\n")
-    assert caught.value.message == "pg_controldata names no WAL file or no segment size"
+    assert caught.value.message == "pg_controldata reports no WAL file or no segment size"
     assert caught.value.detail == "pg_control version number: 1"

@@ -94,5 +94,5 @@ def test_a_query_without_an_answer_is_cancelled_before_the_connection_is_used_ag
 ) -> None:
     monkeypatch.setattr(activity, "_STOP_LIMIT_S", 0.2)
     connection = Connection()
-    assert sampled(connection).message.startswith("the server did not answer a query for its activity")
+    assert sampled(connection).message.startswith("the server did not respond to a query of its activity")
     assert connection.is_cancelled.is_set()

@@ -93,14 +93,14 @@ def test_geometries_make_caches() -> None:
 @pytest.mark.parametrize(
     ("known", "words"),
     [
-        ((Geometry("L1d", 64, 12, 64),), "does not tell"),
+        ((Geometry("L1d", 64, 12, 64),), "does not report"),
         (
             (Geometry("L1i", 64, 8, 64), Geometry("L1d", 1, 512, 64), Geometry("L2", 2048, 16, 64)),
-            "does not tell",
+            "does not report",
         ),
         (
             (Geometry("L1i", 64, 8, 64), Geometry("L1d", 64, 12, 64), Geometry("L2", 2048, 16, 128)),
-            "not of one size",
+            "different line sizes",
         ),
     ],
 )

@@ -89,7 +89,9 @@ def test_of_pages_below_8_kb_the_places_are_not_told() -> None:
     # Four pages of 4 kB, and 4 kB to align them, which could be a fifth one.
     areas = (SharedArea("Buffer Blocks", 0x11100, 5 * 4096, 5 * 4096),)
     found = structures_in(MAPPINGS, SharedMemory(areas, 4096), POSTGRES)
-    assert found.blocks == Unknown("kinds of pages are told from 8\xa0kB on, and this server's have 4\xa0kB")
+    assert found.blocks == Unknown(
+        "kinds of pages are identified from 8\xa0kB on, and this server's have 4\xa0kB"
+    )
     assert found.of(0x5012000) == "pages in shared buffers"
 
 
@@ -97,7 +99,7 @@ def test_without_an_index_shared_memory_is_one_structure() -> None:
     found = structures_in(MAPPINGS, SharedMemory((), 8192), POSTGRES)
     assert found.of(0x5012000) == SHARED
     assert isinstance(found.blocks, Unknown)
-    assert "takes PostgreSQL 13 or later" in found.blocks.reason
+    assert "needs PostgreSQL 13 or later" in found.blocks.reason
 
 
 def test_without_shared_memory_all_else_is_told() -> None:

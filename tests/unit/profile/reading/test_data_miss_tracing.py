@@ -58,13 +58,13 @@ def test_a_session_that_can_be_traced_has_caches() -> None:
 @pytest.mark.parametrize(
     ("traced", "room_bytes", "words"),
     [
-        (replace(TRACED, caches=simulated_caches(())), 100 * GB, "does not tell the geometry of its caches"),
+        (replace(TRACED, caches=simulated_caches(())), 100 * GB, "does not report the geometry of its cache"),
         (
             replace(TRACED, instructions=35e6),
             100 * GB,
-            "35 million instructions, and up to 10 million are traced",
+            "35 million instructions; at most 10 million are traced",
         ),
-        (replace(TRACED, instructions=9e6), 3 * GB, "traces may take 3.41 GB, and the disk has 3 GB left"),
+        (replace(TRACED, instructions=9e6), 3 * GB, "traces may take 3.41 GB, but the disk has only 3 GB"),
     ],
 )
 def test_why_not_is_said(traced: SessionToTrace, room_bytes: int, words: str) -> None:
@@ -76,9 +76,9 @@ def test_why_not_is_said(traced: SessionToTrace, room_bytes: int, words: str) ->
 def test_a_process_that_cannot_be_read_is_said_with_what_it_takes(tmp_path: Path) -> None:
     with pytest.raises(MeasurementError) as caught:
         session_mappings(Tree(tmp_path), 4711)
-    assert caught.value.message == "the session's mappings are not known: no such file"
+    assert caught.value.message == "could not read the session's mappings: no such file"
     assert caught.value.detail is not None
-    assert caught.value.detail.startswith("reading another account's process takes CAP_SYS_PTRACE: ")
+    assert caught.value.detail.startswith("reading another account's process needs CAP_SYS_PTRACE: ")
 
 
 def test_traces_of_processes_that_go_on_are_kept(tmp_path: Path) -> None:
@@ -93,4 +93,4 @@ def test_a_trace_on_a_disk_that_may_have_been_full_does_not_count() -> None:
     require_whole(256 << 20)
     with pytest.raises(MeasurementError) as caught:
         require_whole(200 << 20)
-    assert caught.value.message == "the disk has 200\xa0MB left, so that the trace may lack lines"
+    assert caught.value.message == "the trace may be incomplete: the disk has only 200\xa0MB free"

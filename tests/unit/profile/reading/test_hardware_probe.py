@@ -26,7 +26,7 @@ def test_counters_that_all_count_lack_nothing() -> None:
 
 def test_a_machine_without_counters_is_said() -> None:
     said = lacking(Tried((NOT_SUPPORTED,), ""), EVENTS)
-    assert said.startswith("perf does not count instructions and cycles here: this machine does not see")
+    assert said.startswith("perf does not count instructions and cycles here: this machine has no access")
 
 
 def test_perfs_own_words_come_first_and_are_cut() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.postgres.sampling.session_looks import SessionLooks
+from pgdyno.postgres.sampling.session_samples import SessionSamples
 from pgdyno.profile.cycles import Counters
 from pgdyno.profile.reading.traffic import TrafficWindow
 from pgdyno.profile.stacks import Stack
 
 SESSION, OTHER = 7, 8
 EXECUTE, BIND = ("PortalRun", "PostgresMain"), ("GetCachedPlan", "PostgresMain")
-LOOKS = SessionLooks(looks=10, working=5, between=4)
+LOOKS = SessionSamples(looks=10, working=5, between=4)
 CPU = Counters(
     session_cpu=4_000_000_000,
     session_queue=0,

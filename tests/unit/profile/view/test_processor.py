@@ -94,7 +94,7 @@ def test_what_was_simulated_is_called_so_and_has_no_interval() -> None:
         ("L2 misses", "30.0", "0.02", "ILmr + DLmr + DLmw"),
     )
     assert events.columns[0].title == "Simulated"
-    assert "simulated: instructions of two equal runs were 0.120% apart" in [*processor_notes(profile)]
+    assert "simulated: the instructions of two equal runs differed by 0.120%" in [*processor_notes(profile)]
 
 
 def test_data_misses_by_structure_add_up_and_are_called_simulated() -> None:
@@ -116,9 +116,9 @@ def test_how_far_the_trace_is_from_callgrinds_count_is_said() -> None:
     source, callgrind, limits = said[-3:]
     assert source == "Data misses by structure: simulated: a trace by lackey 3.19.0; 135 transactions"
     assert callgrind == (
-        "simulated: the trace has 37,300 instructions and 100 L1d misses per transaction; callgrind, whose "
-        "run is longer, 1,500,000 and 80.0: prepared statements that run rarely are still planned each time "
-        "in the trace"
+        "simulated: the trace has 37,300 instructions and 100 L1d misses per transaction; callgrind's "
+        "longer run has 1,500,000 and 80.0: in the trace, rarely executed prepared statements are still "
+        "planned each time"
     )
     assert limits == "of one session alone"
 

@@ -92,15 +92,15 @@ def test_a_comparison_has_the_difference_of_each_line_with_its_interval() -> Non
 
 
 def test_notes_say_where_lines_come_from_and_the_cost_of_sampling() -> None:
-    slower = "While stacks were sampled, a transaction took +20 µs (10.0 … 30.0) longer"
+    slower = "Stack sampling changed the latency by +20 µs (10.0 … 30.0)"
     assert [*notes(PROFILE)] == [
         "Sources: server, client: made up",
-        f"{slower}; CPU time and time in a queue are of windows without samples",
-        "The server's other processes took 3.0 µs of CPU time a transaction",
+        f"{slower}; CPU time and run queue time are from windows without sampling",
+        "The server's other processes used 3.0 µs of CPU time per transaction",
         "no trace",
     ]
     assert [*advice_lines(PROFILE)] == [
-        "At most +25%: statements are planned (plan_cache_mode). It is about: planning, parsing"
+        "At most +25%: statements are planned (plan_cache_mode). Lines concerned: planning, parsing"
     ]
 
 

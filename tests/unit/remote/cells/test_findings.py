@@ -89,7 +89,7 @@ def test_load_that_begins_at_another_time_is_an_obstacle() -> None:
     assert found.is_obstacle
     assert found.said == (
         "its clock is 60\N{NO-BREAK SPACE}ms (±\N{NO-BREAK SPACE}2.5\N{NO-BREAK SPACE}ms) ahead of db1's; "
-        "they may differ by 50\N{NO-BREAK SPACE}ms"
+        "the limit is 50\N{NO-BREAK SPACE}ms"
     )
     assert found.next_step == f"on client1 and db1: {KEEP_THE_TIME}"
 
@@ -99,10 +99,10 @@ def test_an_offset_that_may_be_an_error_is_a_warning() -> None:
     found = only(SERVER, far)
     assert not found.is_obstacle
     assert found.said == (
-        "its clock is 149\N{NO-BREAK SPACE}ms (±\N{NO-BREAK SPACE}100\N{NO-BREAK SPACE}ms) ahead of db1's, "
-        "so that they may differ by more than 50\N{NO-BREAK SPACE}ms: the way there is too long to tell"
+        "its clock is 149\N{NO-BREAK SPACE}ms (±\N{NO-BREAK SPACE}100\N{NO-BREAK SPACE}ms) ahead of db1's; "
+        "the round trip is too long to tell whether the limit of 50\N{NO-BREAK SPACE}ms is kept"
     )
-    assert found.next_step == "run pgdyno nearer to both hosts; or on client1 and db1: chronyc tracking"
+    assert found.next_step == "run pgdyno closer to both hosts; or on client1 and db1: chronyc tracking"
 
 
 def test_an_offset_within_the_limit_for_sure_is_none() -> None:
@@ -130,7 +130,7 @@ def test_the_same_warning_names_all_its_hosts() -> None:
     assert only(*drifting) == HostFinding(
         ("db1", "client1"),
         is_obstacle=False,
-        said="no service keeps its clock, so that it drifts",
+        said="its clock drifts: no service synchronises it",
         next_step=f"on the host: {KEEP_THE_TIME}",
     )
 
@@ -143,27 +143,27 @@ def test_a_clock_that_nobody_can_tell_of_is_not_found_fault_with() -> None:
 def test_a_full_disk_and_one_without_programs() -> None:
     full = replace(ROOM, free_bytes=2 << 20, trouble="No space left on device")
     assert only(SERVER, with_answer(LOAD, trial_write=full)).said == (
-        "a program cannot be put into /tmp: no space left on device (2\N{NO-BREAK SPACE}MB free)"
+        "could not write a program to /tmp: no space left on device (2\N{NO-BREAK SPACE}MB free)"
     )
     noexec = replace(ROOM, may_run_programs=False)
     assert only(SERVER, with_answer(LOAD, trial_write=noexec)).said == (
-        "/tmp is mounted noexec: no program can be run there"
+        "/tmp is mounted noexec: programs cannot run there"
     )
 
 
 def test_cpus_that_are_not_there() -> None:
     host = replace(LOAD.host, cpus=tuple(range(2, 20)))
     assert only(SERVER, replace(LOAD, host=host)).said == (
-        "hosts.toml gives it CPUs that may not be used there: 4, 5, 6, 7, 8, 9, 10, 11, …"
+        "hosts.toml names CPUs that are not available there: 4, 5, 6, 7, 8, 9, 10, 11, …"
     )
 
 
 def test_a_server_without_postgresql() -> None:
-    assert only(with_facts(SERVER, postgresql=()), LOAD).said == "no PostgreSQL was found there"
+    assert only(with_facts(SERVER, postgresql=()), LOAD).said == "no PostgreSQL found there"
     named = replace(SERVER, host=replace(SERVER.host, postgresql="/opt/pg/bin"))
     found = only(with_facts(named, postgresql=()), LOAD)
-    assert found.said == "there is no PostgreSQL in /opt/pg/bin"
-    assert found.next_step == "install it, or name the directory with postgres: postgresql = … in [hosts.db1]"
+    assert found.said == "no PostgreSQL in /opt/pg/bin"
+    assert found.next_step == "install it, or name the directory of postgres: postgresql = … in [hosts.db1]"
 
 
 def test_a_postgresql_that_is_broken_is_told_unless_another_one_works() -> None:
@@ -183,18 +183,18 @@ NAMED = 'pgdyno = "/…/pgdyno" in [hosts.db1]'
     [
         (
             None,
-            "a login finds no pgdyno there, so that no command with --cell is carried to it",
-            "say where it is",
+            "commands with --cell cannot run there: pgdyno is not on the login's PATH",
+            "give its path",
         ),
         (
             FoundPgdyno("/usr/bin/pgdyno", "1.1"),
-            "its pgdyno is 1.1, and this is 1.2, so that no command with --cell is carried to it",
-            "name another one",
+            "commands with --cell cannot run there: its pgdyno is 1.1, but this is 1.2",
+            "name another installation",
         ),
         (
             FoundPgdyno("/opt/pgdyno", "", "cannot be run: Permission denied"),
             "its pgdyno, /opt/pgdyno, cannot be run: Permission denied",
-            "name another one",
+            "name another installation",
         ),
     ],
 )
@@ -211,20 +211,20 @@ def test_on_the_servers_own_host_nothing_has_to_be_carried() -> None:
 def test_a_user_without_rights_is_a_warning_on_the_server_alone() -> None:
     found = only(with_facts(SERVER, sudo="sudo: a password is required"), LOAD)
     assert not found.is_obstacle
-    assert found.said == ("ada has no root's rights there without a password: sudo: a password is required")
+    assert found.said == ("ada has no root privileges there without a password: sudo: a password is required")
     assert judged([SERVER, with_facts(LOAD, sudo="sudo is not installed")], "x86_64", "1.2").findings == ()
 
 
 def test_a_load_host_of_another_kind() -> None:
     found = only(SERVER, with_facts(LOAD, machine="aarch64"))
     assert found.is_obstacle
-    assert found.said == "it is a aarch64, and pgdyno's driver here is for x86_64"
+    assert found.said == "its machine type is aarch64, but pgdyno's driver here is for x86_64"
 
 
 def test_hosts_on_one_machine_are_a_warning() -> None:
     found = only(SERVER, with_facts(LOAD, boot_id="a"))
     assert not found.is_obstacle
-    assert found.said == "it is the same machine as db1: they take CPUs and memory from each other"
+    assert found.said == "it is the same machine as db1: they compete for CPUs and memory"
 
 
 def test_a_network_that_was_not_measured_is_an_obstacle() -> None:

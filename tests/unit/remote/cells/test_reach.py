@@ -29,32 +29,34 @@ def refused(*loads: CellHost, address: str | None = "198.51.100.7") -> UsageErro
 def test_a_server_on_another_machine_is_refused() -> None:
     error = refused(LOAD)
     assert error.message == "db1 (198.51.100.7) is not this machine"
-    assert error.detail == "servers under test listen there for load hosts"
-    assert error.hint == "correct address in [hosts.db1]: it is one of the server's host's own"
+    assert error.detail == "servers under test listen on it for load hosts"
+    assert error.hint == "correct address in [hosts.db1]: it must belong to the server's host"
 
 
 def test_the_servers_address_has_to_be_named() -> None:
     error = refused(LOAD, address=None)
-    assert error.message == "hosts.toml does not say where load hosts reach db1"
-    assert error.hint == "give [hosts.db1] its address: address = …"
+    assert error.message == "hosts.toml has no address of db1 for load hosts"
+    assert error.hint == "add it to [hosts.db1]: address = …"
 
 
 def test_an_address_that_no_other_host_reaches_is_refused() -> None:
     error = refused(LOAD, address="127.0.1.1")
-    assert error.message == "no other host reaches db1 at 127.0.1.1"
-    assert error.detail == "it is of this host alone"
-    assert error.hint == "give [hosts.db1] the address of a network: address = …"
+    assert error.message == "other hosts cannot reach db1 at 127.0.1.1"
+    assert error.detail == "it is a loopback address"
+    assert error.hint == "set a routable address in [hosts.db1]: address = …"
 
 
 def test_an_address_of_one_network_card_is_refused() -> None:
     error = refused(LOAD, address="fe80::1%lo")
-    assert error.message.startswith("no other host reaches db1 at fe80::1")
-    assert error.detail == "it is a link-local address, which each host reaches by a network card of its own"
+    assert error.message.startswith("other hosts cannot reach db1 at fe80::1")
+    assert error.detail == (
+        "it is a link-local address, which is valid only with a host's own network interface"
+    )
 
 
 def test_a_name_that_is_unknown_is_refused() -> None:
     assert refused(LOAD, address="no-such-name.invalid").message.startswith(
-        "db1 (no-such-name.invalid) is no address that can be listened on: "
+        "could not listen on db1 (no-such-name.invalid): "
     )
 
 
@@ -85,16 +87,16 @@ def test_a_load_host_has_all_its_cpus_unless_the_file_names_some() -> None:
 @pytest.mark.parametrize(
     ("host", "change", "said"),
     [
-        (LOAD, {"boot_id": "a"}, "client1 is this machine: its load would take the server's CPUs"),
+        (LOAD, {"boot_id": "a"}, "client1 is this machine: its load would take CPU time from the server"),
         (
             LOAD,
             {"machine": "riscv64"},
-            "client1 is riscv64, and this machine x86_64: pgdyno-driver does not run there",
+            "pgdyno-driver does not run on client1: its machine type is riscv64, not x86_64",
         ),
         (
             replace(LOAD, cpus=(1, 2, 4)),
             {},
-            "hosts.toml gives client1 CPUs that may not be used there: 1, 4",
+            "hosts.toml names CPUs of client1 that are not available: 1, 4",
         ),
     ],
 )
@@ -115,7 +117,7 @@ def test_a_load_host_without_sysbench_is_told() -> None:
     assert error.message == "sysbench is not installed on client1"
     assert error.detail == "it is not on the PATH (/usr/bin:/bin)"
     assert error.hint == (
-        "install it there (apt install sysbench), or let pgdyno's own driver issue the same transactions: "
+        "install it there (apt install sysbench), or issue the same transactions with pgdyno's own driver: "
         "--generator driver"
     )
 
@@ -124,7 +126,7 @@ def test_a_sysbench_that_does_not_run_is_told_with_its_words() -> None:
     error = explained("sysbench does not run on this host: libpq.so.5: cannot open shared object file\n")
     assert error.message == "sysbench does not run on client1"
     assert error.detail == "libpq.so.5: cannot open shared object file"
-    assert error.hint == "see it by hand: ssh client1 sysbench --version"
+    assert error.hint == "try it by hand: ssh client1 sysbench --version"
 
 
 def test_the_results_say_which_sysbench_has_issued_the_load() -> None:
@@ -137,12 +139,12 @@ def test_the_results_say_which_sysbench_has_issued_the_load() -> None:
 
 
 def explained(detail: str | None, hint: str | None = None) -> RemoteHostError:
-    error = RemoteHostError("ssh ended with status 1", detail=detail, hint=hint)
+    error = RemoteHostError("ssh exited with status 1", detail=detail, hint=hint)
     return _explained(LOAD, None, error, has_begun=False)
 
 
 def test_an_error_that_has_a_hint_stays_as_it_is() -> None:
-    assert explained("words", "do that").message == "ssh ended with status 1"
+    assert explained("words", "do that").message == "ssh exited with status 1"
 
 
 @pytest.mark.parametrize(
@@ -150,14 +152,11 @@ def test_an_error_that_has_a_hint_stays_as_it_is() -> None:
     [
         (
             "version `GLIBC_2.34' not found",
-            (
-                "it takes a C library (glibc) that is as new as this machine's: "
-                "use a load host with such a system"
-            ),
+            "it needs a C library (glibc) at least as new as this machine's: use such a load host",
         ),
         (
             "Permission denied",
-            "its directory of temporary files may be mounted noexec: pgdyno cell check names it",
+            "its directory for temporary files may be mounted noexec: pgdyno cell check names it",
         ),
     ],
 )
@@ -168,13 +167,13 @@ def test_a_driver_that_does_not_run_there_is_told_in_one_line(why: str, hint: st
 
 
 def test_a_host_that_issues_another_load_is_told() -> None:
-    said = "another pgdyno issues load from this host, or a run that was cut off, which ends by itself: later"
+    said = "another pgdyno issues load from this host, or a disconnected run, which ends by itself: later"
     error = explained(f"{said}\nConnection closed.")
-    assert error.message == "client1 issues another load"
-    assert (error.detail, error.hint) == (said, "wait until that has ended")
+    assert error.message == "client1 already issues another load"
+    assert (error.detail, error.hint) == (said, "wait until it has ended")
 
 
 def test_other_words_have_the_hosts_name_and_a_step() -> None:
     error = explained("oh")
-    assert error.message == "client1: ssh ended with status 1: oh"
-    assert error.hint == "see it by hand: ssh client1"
+    assert error.message == "client1: ssh exited with status 1: oh"
+    assert error.hint == "try it by hand: ssh client1"

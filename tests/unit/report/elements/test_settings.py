@@ -9,7 +9,7 @@ from tests.golden.synthetic import experiment
 
 from pgdyno.model.experiments.experiment import SettingDifference
 from pgdyno.model.variants.variant import Variant
-from pgdyno.report.elements.settings import SettingRow, means_the_same, unsafe_variants, variant_settings
+from pgdyno.report.elements.settings import SettingRow, is_same_value, unsafe_variants, variant_settings
 
 
 def test_before_comes_from_the_baseline_and_a_deviation_is_flagged() -> None:
@@ -58,7 +58,7 @@ def test_baseline_with_settings_of_its_own_is_shown_too() -> None:
 def test_equal_values_in_other_units_are_not_flagged(
     requested: str, effective: str, *, expected: bool
 ) -> None:
-    assert means_the_same(requested, effective) is expected
+    assert is_same_value(requested, effective) is expected
 
 
 def test_durability_is_judged_by_what_was_in_force() -> None:

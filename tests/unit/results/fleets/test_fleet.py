@@ -14,7 +14,7 @@ from pgdyno.model.experiments.fleet import Fleet, FleetComparison
 from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.results.fleets.fleet import combine
-from pgdyno.results.fleets.fleet_words import remarks
+from pgdyno.results.fleets.fleet_sentences import remarks
 
 TPS = "throughput_tps"
 
@@ -77,7 +77,7 @@ def test_no_winner_where_one_machine_is_surely_worse() -> None:
     assert verdict.decision is Decision.INCONCLUSIVE
     assert verdict.reason.startswith("not everywhere: on the mean of the machines it is 8.")
     assert verdict.reason.endswith("% on L")
-    assert ", but surely \N{MINUS SIGN}" in verdict.reason
+    assert ", but certainly \N{MINUS SIGN}" in verdict.reason
 
 
 def test_no_loser_where_one_machine_is_surely_better() -> None:
@@ -92,7 +92,7 @@ def test_no_loser_where_one_machine_is_surely_better() -> None:
     assert verdict.p_value < 0.001
     assert verdict.decision is Decision.INCONCLUSIVE
     assert verdict.reason.startswith("not everywhere: on the mean of the machines it is 8.")
-    assert ", but surely +" in verdict.reason
+    assert ", but certainly +" in verdict.reason
     assert verdict.reason.endswith("% on L")
 
 
@@ -116,7 +116,7 @@ def test_few_machines_get_an_interval_and_no_verdict(machines: int) -> None:
     assert verdict.is_withheld
     assert verdict.decision is Decision.INCONCLUSIVE
     assert verdict.reason == (
-        f"withheld: {machines} machines are too few to rule out that they are alike by luck, at least 5 are "
+        f"withheld: {machines} machines are too few to rule out that they agree by chance, at least 5 are "
         "needed"
     )
 
@@ -131,9 +131,7 @@ def test_experiments_of_one_machine_are_its_occasions_and_no_fleet() -> None:
     assert one.machines[0].verdict.decision is Decision.BETTER
     assert one.machines[0].verdict.effect == pytest.approx(math.sqrt(1.19 * 1.21), rel=0.01)
     assert (one.between, one.prediction, one.verdict.interval, one.verdict.p_value) == (None,) * 4
-    assert one.verdict.reason == (
-        "withheld: all of it was measured on one machine, which says nothing about others"
-    )
+    assert one.verdict.reason == "withheld: only one machine was measured, which does not represent others"
 
 
 def test_experiments_that_ended_by_their_results_have_no_common_interval() -> None:
@@ -147,8 +145,8 @@ def test_experiments_that_ended_by_their_results_have_no_common_interval() -> No
     assert (own.decision, own.interval, own.is_withheld) == (Decision.INCONCLUSIVE, None, True)
     assert own.effect == pytest.approx(1.19, rel=0.01)
     reason = (
-        "withheld: its experiments ended when they had seen enough, and no interval of the mean of such ones "
-        "is known to hold"
+        "withheld: the length of its experiments depended on their data, and no valid interval is known for "
+        "the mean of such experiments"
     )
     assert own.reason == reason
     assert len(one.machines[0].occasions) == 2
@@ -172,7 +170,7 @@ def test_an_experiment_without_a_verdict_of_its_own_is_left_out_with_the_reason(
     assert len(comparison(found).machines) == 4
     assert (
         "E (on-5.zip), plan against default on sysbench-read-only, sysbench-read-write: throughput "
-        "(withheld: 4 rounds of started servers are too few to rule out luck, at least 5 are needed)"
+        "(withheld: 4 rounds of started servers are too few to rule out chance, at least 5 are needed)"
     ) in found.left_out
 
 
@@ -209,6 +207,6 @@ def test_machines_of_one_type_are_told_in_one_sentence() -> None:
     warnings = combine(given(alike, [f"m{n}" for n in range(7)])).warnings
     (note,) = warnings
     assert note == (
-        "m0, m1, m2, m3, m4 and 2 more have alike processors, caches and memory: they are 7 machines by "
-        "their names"
+        "m0, m1, m2, m3, m4 and 2 more have matching processors, caches and memory: they count as 7 machines "
+        "because of their names"
     )

@@ -76,7 +76,7 @@ def test_other_memory_and_disks_under_one_name_are_told_and_believed() -> None:
     (note,) = identity_notes(members, is_named=True)
     said = note.replace("\N{NO-BREAK SPACE}", " ")
     assert said.startswith(
-        "on-1.zip and later.zip are of one machine by its name, db1, in spite of other "
+        "on-1.zip and later.zip count as one machine because of its name, db1, although these differ: "
         "memory: 32 GB and 1 TB; disks: "
     )
     assert said.endswith(" and sdb, 1 TB, solid state")
@@ -99,7 +99,8 @@ def test_names_make_machines_of_alike_hardware() -> None:
     assert [one.label for one in members] == ["db1 (on-1.zip)", "db2 (second.zip)"]
     (note,) = identity_notes(members, is_named=True)
     assert note == (
-        "db1 and db2 have alike processors, caches and memory: they are two machines by their names"
+        "db1 and db2 have matching processors, caches and memory: they count as two machines because of "
+        "their names"
     )
     assert machines(first, second, names=["db1", "db1"]) == ["db1", "db1"]
 
@@ -107,16 +108,16 @@ def test_names_make_machines_of_alike_hardware() -> None:
 def test_one_name_for_two_machines_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         machines(*fleet(2), names=["db1", "db1"])
-    assert caught.value.message == 'on-1.zip and on-2.zip are both of "db1", and not of one machine'
+    assert caught.value.message == 'on-1.zip and on-2.zip both name the machine "db1", but it differs'
     assert caught.value.detail == "processor: Example CPU 9001 and Example CPU 9002"
-    assert caught.value.hint == "give each machine a name of its own"
+    assert caught.value.hint == "give each machine its own name"
 
 
 def test_some_names_are_refused() -> None:
     first, second = given(fleet(2))
     with pytest.raises(UsageError) as caught:
         members_of([replace(first, machine="db1"), second])
-    assert caught.value.message == '"db1" is a machine\'s name, and on-2.zip has none'
+    assert caught.value.message == 'on-1.zip names its machine "db1", but on-2.zip names none'
     assert caught.value.hint == HINT
 
 
@@ -125,8 +126,8 @@ def test_what_counts_as_one_is_told() -> None:
     members = members_of(given([first, replace(first, id="later")]))
     (note,) = identity_notes(members, is_named=False)
     assert note == (
-        "A: 2 experiments on alike processors, caches and memory count as one machine; if there are several, "
-        f"{HINT}"
+        "A: 2 experiments with matching processors, caches and memory count as one machine; if they ran on "
+        f"several, {HINT}"
     )
     assert identity_notes(members_of(given(fleet(2))), is_named=False) == []
 

@@ -11,8 +11,8 @@ from tests.golden.synthetic_fleet import fleet, given, on_machine
 from pgdyno.model.experiments.fleet import Fleet, MachineSpread
 from pgdyno.model.experiments.verdict import Decision, Interval
 from pgdyno.results.fleets.fleet import combine
+from pgdyno.results.fleets.fleet_sentences import TWO_MACHINES, answer, headline, remarks
 from pgdyno.results.fleets.fleet_text import fleet_text
-from pgdyno.results.fleets.fleet_words import TWO_MACHINES, answer, headline, remarks
 
 NBSP = "\N{NO-BREAK SPACE}"
 
@@ -43,8 +43,8 @@ def test_the_answer_names_winners_and_what_is_open(five: Fleet) -> None:
 def test_where_nothing_is_decided_the_answer_says_why_once() -> None:
     two = combine(given(fleet(2)))
     assert answer(two) == (
-        "Across machines, nothing is decided: withheld: 2 machines are too few to rule out that they are "
-        "alike by luck, at least 5 are needed."
+        "Across machines, nothing is decided: withheld: 2 machines are too few to rule out that they agree "
+        "by chance, at least 5 are needed."
     )
     assert fleet_text(two).count("too few") == 1
     assert TWO_MACHINES.split(":", maxsplit=1)[0] in fleet_text(two)
@@ -52,12 +52,12 @@ def test_where_nothing_is_decided_the_answer_says_why_once() -> None:
 
 def test_reasons_that_differ_stand_with_their_comparisons(five: Fleet) -> None:
     reading, writing = (one for one in five.comparisons if one.metric == "throughput_tps")
-    assert [remark.partition(" ")[0] for remark in remarks(reading, five)] == ["Standard", "By"]
+    assert [remark.partition(" ")[0] for remark in remarks(reading, five)] == ["Standard", "Individually:"]
     assert [remark.partition(":")[0] for remark in remarks(writing, five)] == [
-        *("Standard deviation between machines", "? Cannot tell", "By themselves")
+        *("Standard deviation between machines", "? Cannot tell", "Individually")
     ]
     *_, own = remarks(writing, five)
-    assert own == "By themselves: better on 4, worse on 1 of 5 machines."
+    assert own == "Individually: better on 4, worse on 1 of 5 machines."
 
 
 def test_every_line_of_a_forest_plot_is_to_one_scale(five: Fleet) -> None:
@@ -94,7 +94,7 @@ def test_a_deviation_of_nothing_and_a_boundless_one_have_words(five: Fleet) -> N
 def test_a_spread_below_the_noise_is_no_certainty(five: Fleet) -> None:
     closer = replace(five.comparisons[0], between=MachineSpread(0.0, 0.0, 0.0, 0.95))
     assert next(remarks(closer, five)) == (
-        "Machines lie closer together than the noise explains; no interval of how far they differ."
+        "Machines differ less than the noise explains: no interval of their standard deviation."
     )
 
 
@@ -102,7 +102,7 @@ def test_what_is_left_out_and_not_known_is_in_the_text() -> None:
     first, second, third = fleet(3)
     other = replace(third, scales={READ_ONLY: 400, "sysbench-read-write": 4}, generators={})
     text = fleet_text(combine(given([first, second, other]))).replace(NBSP, " ")
-    assert "\nNot recorded everywhere, and perhaps not alike: load generator\n" in text
+    assert "\nNot recorded in all experiments, possibly different: load generator\n" in text
     assert (
         "\nNot combined\n  C (on-3.zip), plan against default on sysbench-read-only: scale of the data set "
         "is 400, 4 on A (on-1.zip)\n"

@@ -21,11 +21,11 @@ def refused(*experiments: Experiment, names: list[str] | None = None) -> UsageEr
 
 def test_one_experiment_is_refused() -> None:
     error = refused(on_machine(1, 1.19, 1.0))
-    assert error.message == "one experiment says nothing about other machines"
-    assert error.detail == "given is on-1.zip"
+    assert error.message == "one experiment is not enough to combine machines"
+    assert error.detail == "given: on-1.zip"
     assert error.hint == (
-        "give those of at least two machines; measure the same on all machines: the same command with the "
-        "same options"
+        "give experiments of at least two machines; run the same command with the same options on all "
+        "machines"
     )
 
 
@@ -47,10 +47,10 @@ def test_what_has_no_rounds_or_no_speed_or_no_verdict_is_refused() -> None:
     first, second = fleet(2)
     part = Part("inner", DesignKind.DUET, 5, ("default", "plan"), ())
     assert refused(first, replace(second, parts=(part,))).message == (
-        "on-2.zip is put together from several experiments, and has no rounds"
+        "on-2.zip combines several experiments and has no rounds of its own"
     )
     assert refused(first, replace(second, emulated_machine="aarch64")).message == (
-        "on-2.zip ran emulated, so that its speed is that of no machine"
+        "on-2.zip ran emulated: its speed is not that of a real machine"
     )
     assert refused(first, replace(second, verdicts=())).message == (
         "on-2.zip compares nothing: it has no verdict"
@@ -71,7 +71,7 @@ def test_nothing_in_common_says_what_each_has() -> None:
         "A (on-1.zip): plan against default on sysbench-read-only, sysbench-read-write\n"
         "B (on-2.zip): tuned against default on sysbench-read-only, sysbench-read-write"
     )
-    assert error.hint == "measure the same on all machines: the same command with the same options"
+    assert error.hint == "run the same command with the same options on all machines"
 
 
 def _renamed(block: Block) -> Block:

@@ -99,16 +99,16 @@ def test_a_kept_bundle_that_is_broken_counts_for_nothing(answers: list[bytes]) -
     said: list[str] = []
     asked, _ = run({"db1": answers[2]}, said=said)
     assert asked == ["db1"]
-    assert said[0].startswith(f'db1 counts as not measured: "{path}" is not a whole bundle: ')
+    assert said[0].startswith(f'db1 counts as not measured: "{path}" is an incomplete bundle: ')
     assert path.read_bytes() == answers[2]
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (b"PK nothing", "the answer is no sound bundle: it is no readable zip file"),
-        (b"", "the answer is no sound bundle"),
-        ({"experiment": "x"}, "the answer is no bundle, but a dict"),
+        (b"PK nothing", "the answer is not a valid bundle: it is not a readable zip file"),
+        (b"", "the answer is not a valid bundle"),
+        ({"experiment": "x"}, "the answer is not a bundle, but a dict"),
         (
             b"\0" * ((64 << 20) + 1),
             "the answer is too large: 64\N{NO-BREAK SPACE}MB, more than 64\N{NO-BREAK SPACE}MB",
@@ -127,18 +127,18 @@ def test_a_bundle_that_was_changed_or_contradicts_itself_is_refused(
     one = on_machine(7, 1.2, 1.0)
     flipped = bytearray(answers[1])
     flipped[len(flipped) // 2] ^= 0xFF
-    assert refusal(bytes(flipped), answers[0]).startswith("the answer is no sound bundle: ")
+    assert refusal(bytes(flipped), answers[0]).startswith("the answer is not a valid bundle: ")
     document = {**dump_experiment(one), "baseline": "nobody"}
     made_up = pack_bundle("x", {"experiment.json": json.dumps(document).encode()})
-    assert refusal(made_up, answers[0]).startswith("the answer is no sound bundle: ")
+    assert refusal(made_up, answers[0]).startswith("the answer is not a valid bundle: ")
     nothing = bundle(replace(one, verdicts=()), tmp_path)
     assert refusal(nothing, answers[0]) == 'the experiment "on-7" compares nothing'
 
 
 def test_a_bundle_of_another_machine_is_refused(answers: list[bytes], tmp_path: Path) -> None:
-    assert refusal(answers[0], answers[0]) == 'the experiment "on-1" is that of db1'
+    assert refusal(answers[0], answers[0]) == 'the experiment "on-1" is the one of db1'
     renamed = bundle(replace(fleet(1)[0], id="copy"), tmp_path)
-    assert refusal(renamed, answers[0]) == 'the experiment "copy" is that of db1'
+    assert refusal(renamed, answers[0]) == 'the experiment "copy" is the one of db1'
 
 
 def test_a_bundle_of_another_experiment_is_refused(answers: list[bytes], tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_bundle_of_another_experiment_is_refused(answers: list[bytes], tmp_pat
         settings=(),
     )
     said = refusal(bundle(other, tmp_path), answers[0])
-    assert said.startswith("the experiment has no comparison in common with that of db1: it asks: Is it ")
+    assert said.startswith("the experiment has no comparison in common with that of db1: its question: Is ")
     assert fleet(1)[0].question in said
 
 

@@ -55,7 +55,7 @@ def test_another_way_of_measuring_is_another_comparison() -> None:
     first, second, third = fleet(3)
     trials = replace(third, design=replace(third.design, kind=DesignKind.ALTERNATING, phase=Phase.CYCLE))
     (left_out,) = on_reading(first, second, trials).left_out
-    assert left_out.reason == ("way of measuring is alternating, duet on A (on-1.zip), and 1 more difference")
+    assert left_out.reason == ("design is alternating, duet on A (on-1.zip), and 1 more difference")
 
 
 def test_other_settings_are_another_comparison() -> None:

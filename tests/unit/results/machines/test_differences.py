@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.golden.synthetic import experiment
 
-from pgdyno.host.awake import Awake, AwakeMeans
+from pgdyno.host.cpu_idling import Awake, AwakeMeans
 from pgdyno.model.experiments.experiment import DesignKind, Experiment, SettingDifference
 from pgdyno.model.experiments.machine_comparison import Difference, MachineFact, Weight
 from pgdyno.model.variants.variant import Variant
@@ -180,7 +180,7 @@ def test_the_place_of_client_and_arms_is_told() -> None:
     b = on(design=replace(BASE.design, is_isolated=False, kind=DesignKind.ALTERNATING))
     assert known(a, b) == [
         ("client", "on separate CPUs", "on the server's CPUs", Weight.TENS),
-        ("side by side", "in turns of 50 ms, another server beside it", "whole trials, one server at a time",
+        ("side by side", "in turns of 50 ms, alongside another server", "whole trials, one server at a time",
          Weight.FEW),
     ]  # fmt: skip
 
@@ -371,6 +371,6 @@ def test_whether_idle_cpus_were_kept_awake_is_told_where_it_is_known() -> None:
     old = experiment()
     kept = replace(old, awake=Awake(AwakeMeans.HALTPOLL, "", 115.0, 9.0))
     booted = replace(old, awake=Awake(None, "--as-booted was given", 115.0))
-    assert [entry.told(one) for one in (old, kept, booted)] == [None, "kept awake", "as booted"]
+    assert [entry.read(one) for one in (old, kept, booted)] == [None, "kept awake", "as booted"]
     assert not entry.concerns(old, old)
     assert entry.concerns(old, kept)

@@ -137,7 +137,7 @@ def test_frequencies_of_different_kinds_are_a_warning() -> None:
     found = compare_machines(
         with_frequency(experiment(), 2000.0), with_frequency(faster(experiment()), 3000.0, highest)
     )
-    said = f"the frequencies are not of one kind: A's is from /proc/cpuinfo, B's from {highest}"
+    said = f"the frequencies are not comparable: A's is from /proc/cpuinfo, B's from {highest}"
     assert said in found.warnings
 
 

@@ -162,7 +162,7 @@ def test_differences_are_told_by_weight_and_the_unknown_apart() -> None:
         ),
         ("What else differs and matters little", (("vm.swappiness", "1", "60", "another scheduler"),)),
         (
-            "Not known on both sides, so perhaps different",
+            "Unknown on one side or both, possibly different",
             (("governor", "6.1", "unknown", "tens of percent: another scheduler (estimate)"),),
         ),
     ]
@@ -176,8 +176,8 @@ def test_why_nothing_is_said_is_told_once_where_the_interval_does_not_show_it() 
     short = replace(one_variant(experiment()), blocks=tuple(b for b in experiment().blocks if b.round < 3))
     (reason,) = withheld(compare_machines(short, faster(short)))
     assert reason == (
-        "? 6 comparisons: B: withheld: 3 rounds of started servers are too few to rule out luck, at least 5 "
-        "are needed"
+        "? 6 comparisons: B: withheld: 3 rounds of started servers are too few to rule out chance, at least "
+        "5 are needed"
     )
 
 

@@ -12,11 +12,12 @@ from tests.golden.synthetic_steps import experiment as of_ten_steps
 from tests.golden.synthetic_workers import experiment as of_degrees
 
 from pgdyno.base.errors import UsageError
-from pgdyno.model.experiments.experiment import Cell, DesignKind, Experiment, Part, ResetPolicy
+from pgdyno.model.experiments.experiment import DesignKind, Experiment, Part
+from pgdyno.model.experiments.workload import Cell, ResetPolicy
 from pgdyno.model.variants.variant import Variant
 from pgdyno.results.machines.same_experiment import common_part
 
-SAME_COMMAND = "HINT:  measure the same on both machines: the same command with the same options"
+SAME_COMMAND = "HINT:  run the same command with the same options on both machines"
 ONE = replace(experiment(), generators={READ_ONLY: "driver", READ_WRITE: "driver"})
 
 
@@ -139,13 +140,13 @@ def test_variants_are_the_same_if_their_settings_are() -> None:
     plan = Variant("plan", {"shared_buffers": "4GB"})
     common = common_part(ONE, other(variants=(Variant("default"), plan, Variant("more"))))
     assert common.variants == ("default",)
-    settings = "shared_buffers 2GB and 4GB, max_wal_size 8GB and as it was, work_mem 16MB and as it was"
+    settings = "shared_buffers 2GB and 4GB, max_wal_size 8GB and unchanged, work_mem 16MB and unchanged"
     assert common.left_out == (
-        f"variant plan has other settings on A than on B: {settings}",
+        f"variant plan has different settings on A and B: {settings}",
         "variant more: only B measured it",
     )
     assert refusal(ONE, other(variants=(plan,))).startswith(
-        "A and B have no variant in common\nDETAIL:  variant plan has other settings on A than on B: shared_b"
+        "A and B have no variant in common\nDETAIL:  variant plan has different settings on A and B: shared_b"
     )
     assert refusal(ONE, other(variants=(Variant("mine"),))) == (
         "A and B have no variant in common\nDETAIL:  A measured default, plan; B measured mine\n"
@@ -179,8 +180,8 @@ def test_an_experiment_is_not_compared_with_itself_or_without_rounds() -> None:
         f"A and B are the same experiment: {ONE.id}\n"
         "HINT:  name two files, or the ids of two experiments: see pgdyno report --list"
     )
-    assert refusal(ONE, other(blocks=())) == "B has no results: other ended before its first round did"
+    assert refusal(ONE, other(blocks=())) == "B has no results: other did not complete its first round"
     part = Part("part-1", DesignKind.DUET, 5, ("default", "plan"), ())
     assert refusal(other(parts=(part,)), ONE) == (
-        "A is put together from several experiments, and has no rounds\nHINT:  compare one of them: part-1"
+        "A combines several experiments and has no rounds of its own\nHINT:  compare one of them: part-1"
     )

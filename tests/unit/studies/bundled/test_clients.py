@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pgdyno.measure.bundled_study import Machine, Sizing, StudyContext
-from pgdyno.model.experiments.experiment import Cell
+from pgdyno.model.experiments.workload import Cell
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies.bundled import clients
 from pgdyno.workload.bundled import load as bundled_workloads

@@ -8,8 +8,8 @@ import pytest
 
 from pgdyno.base.errors import MemoryProofError, UsageError
 from pgdyno.measure.bundled_study import Machine, PageSupport, Pool, Sizing, StudyContext
-from pgdyno.model.experiments.experiment import Cell
 from pgdyno.model.experiments.study import Study
+from pgdyno.model.experiments.workload import Cell
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies.bundled import huge_pages
 from pgdyno.studies.bundled._huge_pages_grid import client_counts, grid_of
@@ -49,7 +49,7 @@ def test_every_kind_of_page_is_an_arm_and_leaves_the_others_none() -> None:
         "1GB": {**small, "huge_pages": "on", "huge_page_size": "1048576kB", LARGE: "3"},
     }
     (note,) = found.notes
-    assert "connections that live long" in note
+    assert "long-lived connections" in note
 
 
 def test_what_cannot_be_had_is_left_out_with_the_reason() -> None:
@@ -67,16 +67,16 @@ def test_a_kernel_without_pools_has_none_of_2_mb_and_of_1_gb() -> None:
     found = study(PageSupport({}, CHOICES))
     assert [variant.name for variant in found.variants] == ["4kB", "thp-shared", "thp-private"]
     assert found.notes[:-1] == (
-        "pages of 2MB are left out: this kernel offers none on this CPU",
-        "pages of 1GB are left out: this kernel offers none on this CPU",
+        "pages of 2MB are left out: this kernel does not support them on this CPU",
+        "pages of 1GB are left out: this kernel does not support them on this CPU",
     )
 
 
 def test_without_any_huge_pages_there_is_nothing_to_compare() -> None:
     with pytest.raises(UsageError) as caught:
         study(PageSupport({}, {}))
-    assert caught.value.message == "no huge pages can be had here"
-    assert "pages of 2MB are left out: this kernel offers none on this CPU" in (caught.value.detail or "")
+    assert caught.value.message == "huge pages are not available here"
+    assert "pages of 2MB are left out: this kernel does not support them" in (caught.value.detail or "")
 
 
 def test_the_grid_is_scaled_to_the_machine() -> None:
@@ -114,7 +114,7 @@ def test_a_budget_keeps_the_cells_that_say_most_and_names_the_others() -> None:
         "select-512MB-16", "select-1024MB-16", "select-2048MB-16", "tpcb-512MB-16",
     ]  # fmt: skip
     note, _ = study(PageSupport(POOLS, CHOICES), sizing).notes
-    assert note.startswith("left out, because the budget is 15 minutes: tpcb-1024MB-16, tpcb-2048MB-16, ")
+    assert note.startswith("left out because of the budget of 15 minutes: tpcb-1024MB-16, tpcb-2048MB-16, ")
     assert len(grid.cells) + len(grid.left_out) == 30
 
 
@@ -143,5 +143,5 @@ def test_an_unknown_preset_is_refused_with_those_that_there_are() -> None:
 def test_a_small_machine_is_told_what_does_not_fit() -> None:
     with pytest.raises(MemoryProofError) as caught:
         grid_of(replace(SIZING, machine=Machine(2, 2 * GB)))
-    assert caught.value.message == "there is not enough free memory for the servers of this study"
+    assert caught.value.message == "not enough free memory for the servers of this study"
     assert "2\xa0GB" in (caught.value.detail or "")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.measure.bundled_study import Machine, Sizing, StudyContext
-from pgdyno.model.experiments.experiment import Cell
-from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.experiments.workload import Cell, Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies.bundled import loop
 from pgdyno.workload.bundled import load as bundled_workloads

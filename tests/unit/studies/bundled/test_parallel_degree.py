@@ -9,8 +9,7 @@ import pytest
 from pgdyno.base.errors import MemoryProofError, UsageError
 from pgdyno.load.driver import workload_options
 from pgdyno.measure.bundled_study import Machine, Sizing, StudyContext
-from pgdyno.model.experiments.experiment import Cell
-from pgdyno.model.experiments.workload import Statement, Workload
+from pgdyno.model.experiments.workload import Cell, Statement, Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies.bundled import parallel_degree as study_file
 

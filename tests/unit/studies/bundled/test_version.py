@@ -31,5 +31,5 @@ def test_fewer_than_two_servers_are_refused(servers: tuple[str, ...], count: int
         version.study(context(*servers))
     assert caught.value.message == f"a comparison of versions takes two servers, not {count}"
     assert caught.value.hint == (
-        "name them with --factor server=A,B; pgdyno server list shows those that are known"
+        "name them with --factor server=A,B; pgdyno server list shows the known servers"
     )

@@ -63,7 +63,7 @@ def test_what_else_limits_a_number_is_said_of_queries_or_of_builds() -> None:
 def test_what_is_not_certain_is_no_statement() -> None:
     unsure = experiment(alone={0: 10.0, 1: 10.2, 2: 10.4}, noise=0.2)
     assert said(unsure) == (
-        "count: which number is enough is not certain yet (0 or more); --budget for more rounds",
+        "count: the best number is not certain yet (0 or more); --budget for more rounds",
     )
     found = what_to_set(unsure)
     assert found is not None

@@ -11,9 +11,10 @@ from tests.golden.synthetic import experiment as without_a_grid
 
 from pgdyno.measure.view.figures import forest_figure
 from pgdyno.measure.view.series import SeriesEstimate, estimates
-from pgdyno.measure.view.words import answers
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Cell, Design, Experiment, SettingDifference
+from pgdyno.measure.view.wording import answers
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment, SettingDifference
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
+from pgdyno.model.experiments.workload import Cell
 from pgdyno.model.variants.variant import Variant
 from pgdyno.report.elements.tables import Figure, StyledCell
 from pgdyno.studies.grids.grid import Grid, grid, place_among
@@ -264,7 +265,7 @@ def test_what_is_missing_is_said_with_its_reason() -> None:
     (part,) = grid_of(of).parts
     assert [gap.replace(NBSP, " ") for gap in part.gaps] == [
         "2MB at 2 GB, 1 client; 2 GB, 4 clients: no pages to be had",
-        "6 values have no interval: fewer than 3 rounds count",
+        "6 values have no interval: fewer than 3 valid rounds",
     ]
     assert part.gains is not None
     assert part.gains.rows[3][1] == (StyledCell("–"),)

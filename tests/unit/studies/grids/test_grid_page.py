@@ -84,7 +84,7 @@ def test_of_very_many_trials_there_are_no_charts() -> None:
     base = experiment()
     twice = (*base.blocks, *(replace(block, index=1) for block in base.blocks))
     page = render_page(replace(base, blocks=twice))
-    assert page.count("The trials of this experiment are too many for one page") == 18
+    assert page.count("This experiment has too many trials for one page") == 18
     assert len(page.encode()) < MOST_BYTES
 
 

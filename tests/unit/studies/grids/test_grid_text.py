@@ -11,7 +11,8 @@ from tests.golden.synthetic_grid import NOT_TO_BE_HAD, experiment
 from tests.unit.studies.grids.test_grid import CELLS
 from tests.unit.studies.grids.test_grid import experiment as by_hand
 
-from pgdyno.model.experiments.experiment import Cell, Experiment
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.workload import Cell
 from pgdyno.results.verdict_text import verdict_table
 
 NBSP = "\N{NO-BREAK SPACE}"

@@ -18,8 +18,8 @@ from pgdyno.studies.grids.shared_tables import sharing
 
 CAPTION = "pgbench-select: the cost of sharing tables"
 ALL = "100\N{NO-BREAK SPACE}%"
-COSTS = f"Sharing has a cost at 2, 3, 4, 6 and 8 clients: the interval lies below {ALL}"
-AT_FOUR = f"Sharing has a cost at 4 clients: the interval lies below {ALL}"
+COSTS = f"Sharing has a cost at 2, 3, 4, 6 and 8 clients: the interval is below {ALL}"
+AT_FOUR = f"Sharing has a cost at 4 clients: the interval is below {ALL}"
 BETTER = "shared tables scale better than own ones, because of caches or by chance"
 
 
@@ -29,7 +29,7 @@ def test_the_terminal_has_the_share_by_the_number_of_clients() -> None:
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().replace("\N{NO-BREAK SPACE}", " ").splitlines()
     first = lines.index(CAPTION) + 2
-    assert lines[first - 1].startswith("Scaling is the rate as a multiple of one client's; kept is the share")
+    assert lines[first - 1].startswith("Scaling is the rate as a multiple of one client's rate; kept is the")
     assert lines[first] == COSTS.replace("\N{NO-BREAK SPACE}", " ")
     assert lines[first + 1].split() == ["Clients", "Scaling", "kept", "95", "%", "interval", "Rounds"]
     rows = [line.split() for line in lines[first + 2 : first + 2 + len(KEPT)]]
@@ -60,12 +60,12 @@ def test_the_page_and_the_document_have_it_too() -> None:
             ((1.1, 1.3), (0.7, 0.9)),
             [
                 AT_FOUR,
-                f"At 2 clients {BETTER}: the interval lies above {ALL}",
+                f"At 2 clients {BETTER}: the interval is above {ALL}",
             ],
         ),
         (
             ((0.8, 1.1), (0.5, 1.2)),
-            [f"Whether sharing has a cost is open: every interval includes {ALL}"],
+            [f"No cost of sharing was shown or excluded: every interval includes {ALL}"],
         ),
     ],
 )

@@ -78,12 +78,12 @@ def test_the_answer_is_grouped_by_what_is_changed() -> None:
     }
     assert answer_text(tuning(trials=(WON,), removals=(removal,), answer=answer)) == (
         "Search 20261125-200000-tune: 1 of 12 configurations tried.\n"
-        "The fastest, trial 3, had 2 changes; 1 were left out, as it is as fast without them. The answer:\n"
+        "The fastest, trial 3, had 2 changes; 1 left out, because it is as fast without. The answer:\n"
         "  # postgresql.conf\n"
-        "  max_wal_size = 16GB  # planned; a search is too short to judge it\n"
+        "  max_wal_size = 16GB  # planned; a search is too short to evaluate it\n"
         "  plan_cache_mode = force_generic_plan  # suits this workload's statements, may harm others: set it "
         "for this application alone\n"
-        "  # programs: pgdyno switch --help says how a server moves to a build\n"
+        "  # programs: pgdyno switch --help explains how to move a server to a build\n"
         "  build = built-1\n"
         "  # machine and start\n"
         "  process.scheduling_policy = batch\n"
@@ -93,14 +93,14 @@ def test_the_answer_is_grouped_by_what_is_changed() -> None:
 def test_a_search_that_found_nothing_says_so() -> None:
     assert answer_text(tuning()).endswith("None was faster than the configuration as found.\n")
     all_removed = answer_text(tuning(trials=(WON,)))
-    assert all_removed.endswith("The fastest was as fast without any of its changes: nothing was found.\n")
+    assert all_removed.endswith("as fast without any of its changes: no improvement was found.\n")
 
 
 def test_the_proof_is_said_for_each_workload() -> None:
     of_plan = experiment()
     found = tuple(replace(one, variant=TUNED) for one in of_plan.verdicts)
     said = proof_text(tuning(notes=("a note",)), replace(of_plan, verdicts=found))
-    assert said.startswith("Measured afresh, against the default: faster on ")
+    assert said.startswith("New measurement, against the default: faster on ")
     assert said.endswith("\na note\n")
 
 

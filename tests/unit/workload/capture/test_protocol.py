@@ -61,4 +61,4 @@ def test_calls_in_a_log_say_how_they_were_sent(
 ) -> None:
     assert protocol_of_calls(calls) == protocol
     said = (note_on_protocols(calls) or "").replace("\N{NO-BREAK SPACE}", " ")
-    assert said == (note and f"calls were sent in several ways: {note}")
+    assert said == (note and f"calls used several protocols: {note}")

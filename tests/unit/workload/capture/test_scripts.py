@@ -90,8 +90,8 @@ def test_distributions_are_those_of_the_driver_and_that_is_said() -> None:
     text = "\\set a random_zipfian(1, 9, 1.1)\n\\set b random_gaussian(1, 9, 2)\nSELECT :a, :b;"
     assert parameters(text) == [(Between(1, 9, "zipfian"), Between(1, 9, "gaussian"))]
     assert load(text).notes == [
-        "random_zipfian is drawn with an exponent of 0.8",
-        "random_gaussian is drawn as with a parameter of 6",
+        "random_zipfian is replayed with an exponent of 0.8",
+        "random_gaussian is replayed with a parameter of 6",
     ]
 
 
@@ -100,39 +100,39 @@ def test_distributions_are_those_of_the_driver_and_that_is_said() -> None:
     [
         (
             "SELECT 1;\n\\shell rm x\n",
-            '"s.sql", line 2: a workload cannot have \\shell',
-            "pgdyno runs no commands of scripts",
+            '"s.sql", line 2: a workload does not support \\shell',
+            "pgdyno does not run shell commands of scripts",
         ),
         (
             "\\sleep 5 ms",
-            '"s.sql", line 1: a workload cannot have \\sleep',
-            "a workload has no think times: workload replay --rate says how many transactions arrive",
+            '"s.sql", line 1: a workload does not support \\sleep',
+            "a workload has no think times: workload replay --rate sets the rate of transactions",
         ),
-        ("\\if :scale > 1\nSELECT 1;\n\\endif", '"s.sql", line 1: a workload cannot have \\if', None),
+        ("\\if :scale > 1\nSELECT 1;\n\\endif", '"s.sql", line 1: a workload does not support \\if', None),
         (
             "SELECT 1 AS a\n\\gset\n",
-            '"s.sql", line 2: a workload cannot have \\gset',
-            "a workload does not take rows of one statement to the next",
+            '"s.sql", line 2: a workload does not support \\gset',
+            "a workload does not pass rows from one statement to the next",
         ),
-        ("\\set a", '"s.sql", line 1: \\set takes a variable and an expression', None),
+        ("\\set a", '"s.sql", line 1: \\set requires a variable and an expression', None),
         (
             "\n\\set a random(1, :b)",
-            '"s.sql", line 2: \\set a has an expression that cannot be drawn',
-            ":b is not set before",
+            '"s.sql", line 2: \\set a has an unsupported expression',
+            ":b is not set before this line",
         ),
         (
             "\\set a random(1, 5) * 2",
-            '"s.sql", line 1: \\set a has an expression that cannot be drawn',
-            "of a random number, only a sum with another number can be drawn",
+            '"s.sql", line 1: \\set a has an unsupported expression',
+            "a random number supports only addition of a constant",
         ),
         (
             "SELECT 1;\nSELECT ':scale';",
-            '"s.sql", line 2: :scale stands within quotation marks',
-            "a parameter cannot be a part of a text",
+            '"s.sql", line 2: :scale is within quotation marks',
+            "a parameter cannot be a part of a string",
         ),
         (
             "SELECT 1;\n\n  COPY t FROM STDIN;",
-            '"s.sql", line 3: no workload can have this',
+            '"s.sql", line 3: cannot be replayed',
             "COPY: its rows are not in the server's statistics",
         ),
         ("-- nothing\n", '"s.sql" has no statement', None),
@@ -164,15 +164,15 @@ def test_arithmetic_is_pgbench_s(text: str, value: float) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("1 / 0", "it has no value"),
-        ("", "it ends too early"),
-        ("1 +", "it ends too early"),
-        ("1 2", '"2" is not understood'),
-        ("random(5, 1)", "no number is from 5 to 1"),
+        ("1 / 0", "the expression has no value"),
+        ("", "unexpected end of the expression"),
+        ("1 +", "unexpected end of the expression"),
+        ("1 2", 'unexpected "2"'),
+        ("random(5, 1)", "empty range from 5 to 1"),
         ("random_zipfian(1, 2)", "random_zipfian takes 3 arguments"),
-        ("hash(5)", '"hash" is not understood, or cannot be drawn'),
-        ("9223372036854775807 + 1", "a number is beyond bigint"),
-        ("(" * 100_000, "it has too many parentheses"),
+        ("hash(5)", 'unsupported function or word "hash"'),
+        ("9223372036854775807 + 1", "number out of range for bigint"),
+        ("(" * 100_000, "too many nested parentheses"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(text: str, why: str) -> None:

@@ -52,25 +52,25 @@ def test_what_can_be_replayed(sql: str, kind: TransactionPart, is_read_only: boo
     ("sql", "why"),
     [
         ("COPY t FROM STDIN", "COPY: its rows are not in the server's statistics"),
-        ("LISTEN jobs", "LISTEN and NOTIFY reach other sessions"),
-        ("VACUUM t", "a utility statement: it changes more than rows"),
-        ("CREATE TABLE t (a int)", "a utility statement: it changes more than rows"),
-        ("SET work_mem = $1", "a utility statement: it changes more than rows"),
-        ("DROP TABLE t", "a utility statement: it changes more than rows"),
-        ("ROLLBACK PREPARED $1", "a utility statement: it changes more than rows"),
-        ("SELECT dblink_exec($1, $2)", "it calls dblink_exec, which reaches beyond the database"),
+        ("LISTEN jobs", "LISTEN and NOTIFY affect other sessions"),
+        ("VACUUM t", "a utility statement, which changes more than rows"),
+        ("CREATE TABLE t (a int)", "a utility statement, which changes more than rows"),
+        ("SET work_mem = $1", "a utility statement, which changes more than rows"),
+        ("DROP TABLE t", "a utility statement, which changes more than rows"),
+        ("ROLLBACK PREPARED $1", "a utility statement, which changes more than rows"),
+        ("SELECT dblink_exec($1, $2)", "calls dblink_exec, with effects outside the database"),
         (
             "SELECT pg_notify($1, $2), pg_terminate_backend($3)",
-            "it calls pg_notify, pg_terminate_backend, which reaches beyond the database",
+            "calls pg_notify, pg_terminate_backend, with effects outside the database",
         ),
-        ("SELECT FROM WHERE ((", "its syntax is not understood"),
-        ("SELECT 1 FROM t WHERE a = 'secret'", "its text has constants, which a workload does not keep"),
-        ("SELECT 1 FROM t WHERE a IN (4711)", "its text has constants, which a workload does not keep"),
-        ("SELECT f($$secret$$)", "its text has constants, which a workload does not keep"),
-        (r"SELECT E'secret'", "its text has constants, which a workload does not keep"),
-        ("SELECT 1 FROM t WHERE a = -4711", "its text has constants, which a workload does not keep"),
-        ("SELECT f(4711)", "its text has constants, which a workload does not keep"),
-        ("COMMIT PREPARED $1", "a utility statement: it changes more than rows"),
+        ("SELECT FROM WHERE ((", "syntax not supported"),
+        ("SELECT 1 FROM t WHERE a = 'secret'", "its text contains constants, which a workload does not keep"),
+        ("SELECT 1 FROM t WHERE a IN (4711)", "its text contains constants, which a workload does not keep"),
+        ("SELECT f($$secret$$)", "its text contains constants, which a workload does not keep"),
+        (r"SELECT E'secret'", "its text contains constants, which a workload does not keep"),
+        ("SELECT 1 FROM t WHERE a = -4711", "its text contains constants, which a workload does not keep"),
+        ("SELECT f(4711)", "its text contains constants, which a workload does not keep"),
+        ("COMMIT PREPARED $1", "a utility statement, which changes more than rows"),
     ],
 )
 def test_what_is_left_out_has_a_reason(sql: str, why: str) -> None:
@@ -79,7 +79,7 @@ def test_what_is_left_out_has_a_reason(sql: str, why: str) -> None:
 
 def test_a_list_that_the_server_has_squashed_is_said() -> None:
     note = note_on("select-t", "SELECT 1 FROM t WHERE a IN ($1 /*, ... */)")
-    assert note == "select-t: how many values its list has is not known; one is taken"
+    assert note == "select-t: the length of its list is unknown; 1 value is used"
     assert note_on("select-t", "SELECT 1 FROM t WHERE a IN ($1)") is None
 
 

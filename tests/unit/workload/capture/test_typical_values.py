@@ -65,7 +65,7 @@ def of_one(*parameters: Parameter) -> tuple[Value, ...]:
         (ColumnValue("s.t.two"), "3"),
         (ColumnValue("s.t.common"), "often"),
         (ColumnValue("s.t.nulls"), None),
-        (ColumnValue("s.t.wide"), Unknown("the planner's statistics have no value of s.t.wide")),
+        (ColumnValue("s.t.wide"), Unknown("no value of s.t.wide in the planner's statistics")),
         (ColumnValue("s.t.hidden"), HIDDEN),
         (ArrayOf("s.t.places", 1), '{"50"}'),
         (ArrayOf("s.t.places", 4), '{"20","40","60","80"}'),
@@ -123,7 +123,7 @@ def test_same_values_are_those_of_earlier_parameters() -> None:
 
 def test_returned_values_whose_column_is_not_known_are_unknown() -> None:
     found = values(("one", ()), ("two", (ReturnedValue(2, "one"), SameValue(1))))
-    why = Unknown("which column one returns in place 2 is not known")
+    why = Unknown("column 2 of the result of one is unknown")
     assert found["two"] == (why, why)
 
 

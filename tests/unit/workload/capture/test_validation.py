@@ -41,14 +41,14 @@ def test_a_transaction_that_can_be_issued_has_none() -> None:
 @pytest.mark.parametrize(
     ("calls", "mistake"),
     [
-        ([("three", ())], "three: there is no such statement"),
-        ([("two", (ANY,))], "two: it takes 2 parameters, and 1 are given"),
-        ([("begin", (ANY,))], "begin: it takes 0 parameters, and 1 are given"),
-        ([("one", (SameValue(1),))], "one: $1 is the same as $1, which does not come before it"),
-        ([("one", (SameValue(1, "two"),))], "one: $1 is the same as $1 of two, which no earlier call has"),
+        ([("three", ())], "three: unknown statement"),
+        ([("two", (ANY,))], "two: requires 2 parameters, not 1"),
+        ([("begin", (ANY,))], "begin: requires 0 parameters, not 1"),
+        ([("one", (SameValue(1),))], "one: $1 repeats $1, which is not before it"),
+        ([("one", (SameValue(1, "two"),))], "one: $1 repeats $1 of two, which no earlier call has"),
         (
             [("one", (ANY,)), ("two", (ANY, SameValue(2, "one")))],
-            "two: $2 is the same as $2 of one, which no earlier call has",
+            "two: $2 repeats $2 of one, which no earlier call has",
         ),
         ([("one", (ReturnedValue(1, "one"),))], "one: $1 is returned by one, which is not called before"),
     ],
@@ -62,9 +62,9 @@ def test_a_mistake_is_named_with_its_place(
 @pytest.mark.parametrize(
     ("sql", "mistake"),
     [
-        ("VACUUM t", "it is no query"),
-        ("DELETE FROM t RETURNING a", "it is DELETE, and an invariant only reads"),
-        ("SELECT a FROM t WHERE b = $1", "it takes parameters, and an invariant has none"),
+        ("VACUUM t", "not a query"),
+        ("DELETE FROM t RETURNING a", "DELETE is not allowed, an invariant must only read"),
+        ("SELECT a FROM t WHERE b = $1", "parameters are not allowed in an invariant"),
     ],
 )
 def test_an_invariant_that_is_no_plain_query_is_named(sql: str, mistake: str) -> None:

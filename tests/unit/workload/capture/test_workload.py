@@ -21,7 +21,7 @@ from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import NewCounts, Seen, Sighting
 from pgdyno.workload.capture.protocol import UNKNOWN_PROTOCOL
 from pgdyno.workload.capture.transactions import SeenTransaction
-from pgdyno.workload.capture.workload import Observation, Told, assemble
+from pgdyno.workload.capture.workload import LogKnowledge, Observation, assemble
 
 KEY = "public.accounts.id"
 COLUMNS = (
@@ -29,7 +29,10 @@ COLUMNS = (
     Column("public", "accounts", "balance", "integer", is_key=False, is_visible=True),
 )
 AMBIGUOUS = "operator is not unique: unknown + unknown"
-FULL = "pg_stat_statements was full and forgot statements meanwhile: raise pg_stat_statements.max to see all"
+FULL = (
+    "pg_stat_statements was full and discarded statements during the capture: raise "
+    "pg_stat_statements.max to keep all"
+)
 READ = "SELECT balance FROM accounts WHERE id = $1"
 WRITE = "UPDATE accounts SET balance = balance + $1 WHERE id = $2"
 
@@ -110,12 +113,12 @@ def test_what_is_not_replayed_stands_in_the_workload_with_its_reason() -> None:
         types={"SELECT $1 + $2": AMBIGUOUS, "SELECT f($1)": ("point",)},
     )
     assert {(one.sql, one.why) for one in found.omitted} == {
-        ("VACUUM accounts …", "a utility statement: it changes more than rows"),
+        ("VACUUM accounts …", "a utility statement, which changes more than rows"),
         (
             "SELECT $1 + $2",
-            f"the server does not prepare it as its statistics show it: {AMBIGUOUS}",
+            f"the server cannot prepare its text in the statistics: {AMBIGUOUS}",
         ),
-        ("SELECT f($1)", "nothing is known about the values of $1 (point)"),
+        ("SELECT f($1)", "no information about the values of $1 (point)"),
     }
     assert found.replayed_share == 0.9
 
@@ -141,11 +144,11 @@ def test_what_is_not_known_is_said() -> None:
         {"SELECT f($1)": 5}, types={"SELECT f($1)": ("integer",)}, nested_calls=12, is_evicting=True
     )
     assert found.notes == (
-        "12 calls within functions are not replayed by themselves: their functions are",
+        "12 calls within functions are replayed only as part of these functions",
         FULL,
-        "no transaction was seen at work: each statement is taken for one of its own",
+        "no transaction was observed in progress: each statement is treated as a transaction",
         UNKNOWN_PROTOCOL,
-        "select: $1 drawn by type alone",
+        "select: values of $1 are drawn by type only",
     )
 
 
@@ -153,7 +156,7 @@ def test_a_lost_text_is_said() -> None:
     seen = Seen(3, 1.0, 3, 3, 0)
     counted = NewCounts({9: seen}, {}, 0, 0, is_evicting=False)
     observed = Observation("w", "18.0", 5, "shop", "public", 60.0, 1.0, 3, counted, {}, {}, (), ())
-    assert assemble(observed).omitted == (Omitted("(query id 9)", "the server has lost its text", seen),)
+    assert assemble(observed).omitted == (Omitted("(query id 9)", "the server no longer has its text", seen),)
 
 
 def test_the_range_of_an_aggregate_is_as_wide_as_others_of_its_column() -> None:
@@ -167,7 +170,7 @@ def test_the_range_of_an_aggregate_is_as_wide_as_others_of_its_column() -> None:
     found = assemble(observed)
     ends = {call.statement: call.parameters[1] for one in found.transactions for call in one.calls}
     assert ends == {"select-accounts": SameValue(1, plus=99), "select-accounts-2": SameValue(1, plus=99)}
-    assert any("do not tell the width of its range" in note for note in found.notes)
+    assert any("the width of its range is unknown" in note for note in found.notes)
 
 
 def logged(
@@ -184,7 +187,7 @@ def logged(
         SeenTransaction(count, tuple((ids[sql], times) for sql, times in calls.items()), len(calls) > 1)
         for count, calls in transactions
     ]
-    told = Told(
+    log = LogKnowledge(
         transactions=kinds,
         numbers={},
         kept={ids[sql]: values for sql, values in (kept or {}).items()},
@@ -198,7 +201,7 @@ def logged(
     return assemble(
         Observation(
             "w", "18.0", 5, "shop", "public", 60.0, 2.0, 0, NewCounts(counted, {}, 0, 0, is_evicting=False),
-            {number: sql for sql, number in ids.items()}, {}, COLUMNS, (), told,
+            {number: sql for sql, number in ids.items()}, {}, COLUMNS, (), log,
         )
     )  # fmt: skip
 
@@ -224,7 +227,7 @@ def test_a_statement_that_takes_no_parameter_is_left_out_if_it_had_a_constant() 
     found = logged(dict.fromkeys(block, 4), [(4, block)])
     assert [one.sql for one in found.statements] == ["BEGIN", level, "SAVEPOINT pgdyno", READ, "COMMIT"]
     assert [(one.sql, one.why) for one in found.omitted] == [
-        ("SET TRANSACTION …", "its constants are not known, and no parameters can take their place")
+        ("SET TRANSACTION …", "its constants are unknown and cannot be replaced by parameters")
     ]
 
 

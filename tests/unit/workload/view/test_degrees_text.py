@@ -54,13 +54,13 @@ def test_what_is_no_row_is_counted() -> None:
     whole = workload(time_ms=2.0)
     never, values = degrees_notes(whole, FOUND)
     assert never == (
-        "never with workers: 2 statements more, 62.5\N{NO-BREAK SPACE}%; PostgreSQL plans none for what "
-        "writes rows, or begins or ends a transaction"
+        "never with workers: 2 statements more, 62.5\N{NO-BREAK SPACE}%; PostgreSQL plans no workers for "
+        "statements that write rows, or begin or end a transaction"
     )
-    assert values.startswith("values of parameters are typical ones of the planner's statistics; others can")
+    assert values.startswith("parameters have typical values from the planner's statistics; with other")
     omitted = replace(whole, omitted=(Omitted("COPY …", "why", whole.statements[0].seen),))
     assert list(degrees_notes(omitted, FOUND[1:2])) == [
-        "not looked at: 1 statement that cannot be replayed",
+        "not planned: 1 statement that cannot be replayed",
         values,
     ]
 

@@ -21,8 +21,8 @@ ALIKE = Likeness(
     ),
 )
 SENTENCE = (
-    "shop: likeness 0.50 (calls 0.50, time 0.95): this is something like the workload, and differs most in "
-    "calls, above all in select-t (50.0% of them → 100.0%)"
+    "shop: likeness 0.50 (calls 0.50, time 0.95): this is a similar workload, which differs most in "
+    "calls, above all for select-t (share 50.0% → 100.0%)"
 )
 
 

@@ -19,13 +19,13 @@ def shown(pauses_s: tuple[float, ...]) -> str:
 
 def test_pauses_are_shown_with_what_replays_them() -> None:
     assert (
-        "  9 sessions, which pause between two transactions for 20 ms (median; 1.01 s on average): "
-        "replay --pauses does so, too\n"
+        "  9 sessions pausing between two transactions for 20 ms (median; 1.01 s on average); "
+        "replay --pauses reproduces the pauses\n"
     ) in shown((0.01, 0.02, 3.0))
 
 
 def test_sessions_that_do_not_pause_are_said_not_to() -> None:
-    assert "sessions begin the next transaction at once" in shown((0.0, 0.0))
+    assert "sessions begin the next transaction without a pause" in shown((0.0, 0.0))
     assert "pause" not in shown(())
 
 
@@ -37,7 +37,7 @@ def test_invariants_are_shown_with_what_their_queries_return() -> None:
         Invariant("none is lost", "SELECT 1 FROM t", NoRows()),
     )
     assert workload_text(replace(WORKLOAD, invariants=invariants)).endswith("""
-Invariants, checked on each server before a load and after it:
+Invariants, checked on each server before and after a load:
   none owes: SELECT count(*) FROM t returns 0
   open: SELECT true returns t
   sums stay: SELECT sum(a) FROM t returns the same after the load

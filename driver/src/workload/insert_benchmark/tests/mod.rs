@@ -1,4 +1,4 @@
-//! What the clients of each step do, and what they send.
+//! Tests of the clients of each step and their statements.
 
 mod statements;
 mod steps;
@@ -31,7 +31,7 @@ fn role(step: Step, options: &Options, name: &str) -> Role {
     found.unwrap_or_else(|| panic!("{} has no role {name}", step.name()))
 }
 
-/// Name, text and parameters of the only call of a transaction.
+/// The name, text and parameters of a transaction's only call.
 fn call(role: &Role, transaction: &Transaction) -> (&'static str, String, Vec<String>) {
     assert_eq!(transaction.calls().len(), 1);
     let call = &transaction.calls()[0];
@@ -51,7 +51,7 @@ fn next_text(role: &mut Role, client: usize) -> String {
     next(role, client).2.remove(0)
 }
 
-fn ask(client: &mut dyn Client) -> Next {
+fn poll(client: &mut dyn Client) -> Next {
     client.next(&mut Transaction::default())
 }
 
@@ -69,10 +69,10 @@ impl Writers {
         (Self { insert: role(), delete: role(), maker: role() }, roles.next())
     }
 
-    /// The smallest key is read.
+    /// Reads the smallest key.
     fn resync(&mut self, client: usize, smallest: Option<i64>) {
         let maker = &mut self.maker.clients[client];
-        assert_eq!(ask(&mut **maker), Next::Ready);
+        assert_eq!(poll(&mut **maker), Next::Ready);
         maker.receive(0, smallest);
         maker.committed(1);
     }

@@ -1,9 +1,9 @@
-//! Texts were written by hand after the reference client.
+//! Tests of the statements. The expected texts were written by hand from the reference client.
 
 use crate::workload::Next;
 
 use super::super::{Mode, Options, Rows, Step};
-use super::{Writers, ask, next, next_text, options, role, roles};
+use super::{Writers, next, next_text, options, poll, role, roles};
 
 #[test]
 fn an_insert_is_one_statement_with_a_hundred_rows_of_one_timestamp() {
@@ -38,7 +38,7 @@ fn a_delete_takes_the_oldest_rows_from_the_guess_on_and_moves_it() {
     );
     writers.delete.clients[1].committed(50);
     assert!(next_text(&mut writers.delete, 1).contains(">= 151 order"));
-    // One that failed is tried again at the same place.
+    // A failed delete is retried at the same key.
     assert!(next_text(&mut writers.delete, 1).contains(">= 151 order"));
 }
 
@@ -64,16 +64,16 @@ fn keys_beyond_two_to_the_power_of_31_are_sent_as_they_are() {
 fn the_guess_is_read_again_after_1001_deletes() {
     let options = Options { rows: Rows { i0: 1, i1: 1_000_000, i2: 1 }, ..options(Mode::Faithful) };
     let (mut writers, _) = Writers::of(roles(Step::LI1, &options));
-    assert_eq!(ask(&mut *writers.delete.clients[0]), Next::Blocked);
+    assert_eq!(poll(&mut *writers.delete.clients[0]), Next::Blocked);
     writers.resync(0, Some(1));
     for _ in 0..1001 {
         for writer in [&mut writers.insert, &mut writers.delete] {
-            assert_eq!(ask(&mut *writer.clients[0]), Next::Ready);
+            assert_eq!(poll(&mut *writer.clients[0]), Next::Ready);
             writer.clients[0].committed(50);
         }
-        assert_ne!(ask(&mut *writers.maker.clients[0]), Next::Finished);
+        assert_ne!(poll(&mut *writers.maker.clients[0]), Next::Finished);
     }
-    assert_eq!(ask(&mut *writers.delete.clients[0]), Next::Blocked);
+    assert_eq!(poll(&mut *writers.delete.clients[0]), Next::Blocked);
     writers.resync(0, Some(77_000));
     assert!(next_text(&mut writers.delete, 0).contains(">= 77000 order"));
 }

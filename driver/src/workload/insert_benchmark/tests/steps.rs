@@ -1,9 +1,9 @@
-//! Roles, pace, and what ends them.
+//! Tests of roles, their pace, and their ends.
 
 use crate::workload::{Arrivals, Next, Pace, Transaction};
 
 use super::super::{Ends, Mode, Options, Step, step};
-use super::{ask, options, roles};
+use super::{options, poll, roles};
 
 #[test]
 fn a_faithful_step_has_the_connections_of_the_reference_and_a_corrected_one_no_idle_ones() {
@@ -38,18 +38,18 @@ fn writers_are_paced_by_bursts_or_by_an_open_loop_and_queries_by_nothing() {
 }
 
 #[test]
-fn without_deletes_nobody_waits_and_no_key_is_read() {
+fn without_deletes_no_client_waits_and_no_key_is_read() {
     let options = Options { deletes: false, ..options(Mode::Corrected) };
     let mut roles = roles(Step::LI1, &options);
     assert_eq!(roles.len(), 1);
     for _ in 0..9 {
-        assert_eq!(ask(&mut *roles[0].clients[0]), Next::Ready);
+        assert_eq!(poll(&mut *roles[0].clients[0]), Next::Ready);
         roles[0].clients[0].committed(50);
     }
-    assert_eq!(ask(&mut *roles[0].clients[0]), Next::Finished);
+    assert_eq!(poll(&mut *roles[0].clients[0]), Next::Finished);
 }
 
-/// Runs all clients until each has finished, and returns how many statements each has committed, by role.
+/// Runs all clients until each has finished; returns the number of committed statements of each, by role.
 fn run_to_the_end(step: Step, options: &Options) -> Vec<(&'static str, Vec<u64>)> {
     let mut roles = roles(step, options);
     let mut committed: Vec<Vec<u64>> = roles.iter().map(|role| vec![0; role.clients.len()]).collect();
@@ -101,13 +101,13 @@ fn queries_end_with_the_inserts_of_their_table_at_a_multiple_of_sixteen_if_faith
 #[test]
 fn a_step_that_ends_by_time_goes_on_but_the_load_does_not() {
     let options = Options { ends: Ends::Time, deletes: false, ..options(Mode::Corrected) };
-    // Without the option 1000 rows, 100, 420 and 3000 would be the ends.
+    // Without the option they would end after 1000, 100, 420 and 3000 rows.
     let ends = [(Step::LI0, Some(10)), (Step::LX, Some(1)), (Step::LI1, None), (Step::Qp1000, None)];
     for (step, expected) in ends {
         let mut roles = roles(step, &options);
         let inserter = &mut roles[0].clients[0];
         let end = (0..100).find(|_| {
-            let is_over = ask(&mut **inserter) == Next::Finished;
+            let is_over = poll(&mut **inserter) == Next::Finished;
             inserter.committed(1);
             is_over
         });

@@ -1,4 +1,4 @@
--- Questions whose plans are compared, with all the costs and sizes that the planner has computed.
+-- Queries for comparing plans, with all costs and sizes computed by the planner.
 
 SELECT * FROM number WHERE x BETWEEN 1.5 AND 3.25 ORDER BY y;
 

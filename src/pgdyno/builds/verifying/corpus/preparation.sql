@@ -1,4 +1,4 @@
--- What the questions are asked about. Numbers come from whole ones by single exact or rounded operations.
+-- The data of the queries. Each number is computed from integers by one exact or one rounded operation.
 
 SELECT setseed(0.25);
 

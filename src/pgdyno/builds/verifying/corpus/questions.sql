@@ -1,4 +1,4 @@
--- Questions whose answers depend on every single operation of floating-point arithmetic.
+-- Queries with results that depend on every single floating-point operation.
 
 SELECT i, x + y, x - y, x * y, x / nullif(y, 0), x * y + part, x * x - y * y, x * y + y * part - x / 3
 FROM number ORDER BY i;

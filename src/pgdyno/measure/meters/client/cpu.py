@@ -8,7 +8,7 @@ METER = Meter("client_cpu_us_per_transaction", "/proc/PID/task/TID/schedstat of 
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return CPU microseconds used so far, by host that issues load."""
+    """Return the CPU time so far, in µs, by host that issues load."""
     return context.client_cpu_us()
 
 

@@ -8,7 +8,7 @@ METER = Meter("cache_hit_ratio", "pg_stat_database", reports_late=True)
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return blocks hit and blocks read so far."""
+    """Return the numbers of blocks hit and read so far."""
     hit, read_ = context.query(
         "SELECT pg_catalog.sum(blks_hit), pg_catalog.sum(blks_read) FROM pg_catalog.pg_stat_database"
     )

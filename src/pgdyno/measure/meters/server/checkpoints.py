@@ -13,7 +13,7 @@ SELECT checkpoints_timed OPERATOR(pg_catalog.+) checkpoints_req FROM pg_catalog.
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return checkpoints so far."""
+    """Return the number of checkpoints so far."""
     if context.has_relation("pg_stat_checkpointer"):
         (count,) = context.query(_COUNT)
     else:

@@ -1,7 +1,7 @@
 """Context switches of live server processes per transaction, voluntary or not.
 
-/proc/PID/status tells those of a process's first thread alone. The kernel's threads that work for backends
-with io_uring are threads of these; they go when they have been idle for seconds, and count as last read.
+/proc/PID/status counts only those of a process's first thread. The kernel's io_uring workers are threads of
+the backends that they work for. They exit after some idle seconds, and count as last read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LABELS = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return voluntary and involuntary switches so far."""
+    """Return the numbers of voluntary and involuntary switches so far."""
     threads = [thread for pid in context.server_pids() for thread in context.threads(pid)]
     statuses = {thread: context.read_process(thread, "status") for thread in threads}
     found = []

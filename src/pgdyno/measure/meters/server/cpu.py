@@ -1,7 +1,4 @@
-"""Server CPU time per transaction: the postmaster and all its children.
-
-Background work is included.
-"""
+"""Server CPU time per transaction: the postmaster and all its children, including background work."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ METER = Meter("server_cpu_us_per_transaction", "CPU clocks of all server process
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return CPU microseconds used so far."""
+    """Return the CPU time so far, in µs."""
     return cpu_us(context, context.server_pids())
 
 

@@ -1,7 +1,4 @@
-"""Full-page images in the WAL per transaction.
-
-They are of pages changed for the first time since a checkpoint.
-"""
+"""Full-page images in the WAL per transaction: of pages changed for the first time since a checkpoint."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ METER = Meter("wal_full_page_images_per_transaction", "pg_stat_wal, since versio
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return images written so far."""
+    """Return the number of images so far; None before version 14."""
     if not context.has_relation("pg_stat_wal"):
         return None
     (count,) = context.query("SELECT wal_fpi FROM pg_catalog.pg_stat_wal")

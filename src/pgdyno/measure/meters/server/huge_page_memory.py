@@ -1,9 +1,7 @@
-"""Huge-page memory of a server process, reserved or transparent.
+"""Huge-page memory of a server process, reserved or transparent: proof that huge pages are in use.
 
-It proves that huge pages are in use.
-
-Adding up what a process has mapped takes the kernel milliseconds, so that two are asked: the one that has
-touched most, for shared memory, and the youngest, which serves a client, for memory of its own.
+The kernel takes milliseconds to add up a process's mappings, so only two processes are read: the one that has
+touched most memory, for shared memory, and the youngest, which serves a client, for private memory.
 
 Source: Linux, Documentation/filesystems/proc.rst, smaps_rollup.
 """
@@ -18,12 +16,12 @@ _LABELS = ("ShmemPmdMapped", "AnonHugePages", "Shared_Hugetlb", "Private_Hugetlb
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return its size now, in bytes."""
+    """Return the current size, in bytes."""
     touched = {pid: _touched(context.read_process(pid, "status")) for pid in context.server_pids()}
     if not touched:
         return None
-    asked = {max(touched, key=touched.__getitem__), max(touched)}
-    sizes = [size for pid in asked if (size := _on_huge_pages(context, pid)) is not None]
+    chosen = {max(touched, key=touched.__getitem__), max(touched)}
+    sizes = [size for pid in chosen if (size := _on_huge_pages(context, pid)) is not None]
     return (max(sizes),) if sizes else None
 
 

@@ -10,7 +10,7 @@ _MINOR_FAULTS = 7  # field 10 of /proc/PID/stat, counted after the process name
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return minor faults so far."""
+    """Return the number of minor faults so far."""
     stats = {pid: context.read_process(pid, "stat") for pid in context.server_pids()}
     by_pid = {p: float(stat.rpartition(")")[2].split()[_MINOR_FAULTS]) for p, stat in stats.items() if stat}
     return (context.add_up("minor faults", by_pid),) if by_pid else None

@@ -1,8 +1,6 @@
-"""Page tables of the server's processes.
+"""Page tables of the server's processes: each process has its own for the shared memory it has touched.
 
-Each process has its own for the shared memory that it has touched.
-
-With 4 kB pages a process that has touched 1 GB of it needs 2 MB of them; with huge pages next to nothing.
+A process that has touched 1 GB needs 2 MB of page tables with 4 kB pages, and almost none with huge pages.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ METER = Meter("page_table_bytes", "VmPTE in /proc/PID/status of all server proce
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return their size now, in bytes."""
+    """Return their current size, in bytes."""
     statuses = (context.read_process(pid, "status") for pid in context.server_pids())
     sizes = [size for status in statuses if (size := number_of(status, "VmPTE")) is not None]
     return (sum(sizes) * 1024,) if sizes else None

@@ -1,7 +1,4 @@
-"""Parallel workers launched, as a share of those planned.
-
-PostgreSQL counts them from 18 on.
-"""
+"""Parallel workers launched, as a share of those planned; PostgreSQL counts them since version 18."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from pgdyno.model.experiments.metric import LAUNCHED_WORKERS
 
 METER = Meter(LAUNCHED_WORKERS, "pg_stat_database", reports_late=True)
 
-# By way of JSON, a column that an older server does not have is NULL, not an error.
+# Through JSON, a column that an older server lacks is NULL, not an error.
 _SUMS = """
 SELECT pg_catalog.sum((j OPERATOR(pg_catalog.->>) 'parallel_workers_launched')::pg_catalog.float8),
        pg_catalog.sum((j OPERATOR(pg_catalog.->>) 'parallel_workers_to_launch')::pg_catalog.float8)
@@ -19,12 +16,12 @@ FROM pg_catalog.pg_stat_database d, pg_catalog.to_jsonb(d) j
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return workers launched and workers planned so far."""
+    """Return the numbers of workers launched and planned so far; None before version 18."""
     launched, planned = context.query(_SUMS)
     return None if launched is None or planned is None else (launched, planned)
 
 
 def value(delta: Counters, transactions: int) -> float | None:  # noqa: ARG001 — the contract's signature
-    """Return the share; None when none were planned."""
+    """Return the share; None if none were planned."""
     launched, planned = delta
     return launched / planned if planned else None

@@ -1,4 +1,4 @@
-"""WAL written per transaction: the distance the insert position moved."""
+"""WAL written per transaction: the advance of the insert position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery()
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return the position in bytes; None on a standby, which inserts no WAL."""
+    """Return the insert position in bytes; None on a standby, which inserts no WAL."""
     (position,) = context.query(_POSITION)
     return None if position is None else (position,)
 

@@ -1,7 +1,4 @@
-"""WAL segments created.
-
-The creating process fills one with zeros and flushes it while all writers wait.
-"""
+"""WAL segments created: the creating process writes and flushes zeros while all writers wait."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ WHERE object OPERATOR(pg_catalog.=) 'wal' AND context OPERATOR(pg_catalog.=) 'in
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return segments created so far; one write is counted for each. None before version 18."""
+    """Return the number of segments created so far: one write each. None before version 18."""
     if not context.has_relation("pg_stat_io"):
         return None
     (count,) = context.query(_WRITES)

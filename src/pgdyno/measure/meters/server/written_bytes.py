@@ -1,7 +1,4 @@
-"""Bytes written to storage by the server per transaction.
-
-The kernel's block layer counts them.
-"""
+"""Bytes written to storage by the server per transaction, as counted by the kernel's block layer."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ METER = Meter("written_bytes_per_transaction", "/proc/PID/io of all server proce
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return bytes so far; /proc/PID/io is readable for the server's own user and for root."""
+    """Return bytes so far; /proc/PID/io is readable for the server's user and for root."""
     return io_bytes(context, "write_bytes")
 
 

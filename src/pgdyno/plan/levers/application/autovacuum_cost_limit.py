@@ -1,12 +1,12 @@
 """autovacuum_vacuum_cost_limit: autovacuum fast enough for the amount of data.
 
 What it does:
-    Raises the cost limit so that autovacuum could dirty every page of the data once in 30 minutes, at most
-    to 2000, on storage that is known not to rotate. Whether autovacuum runs is never touched.
+    Raises the cost limit so that autovacuum can dirty every page of the data once in 30 minutes, at most
+    to 2000, on storage that is known not to rotate. Never enables or disables autovacuum.
 
 Why it helps:
-    The default throttle lets all workers together dirty 40 MB/s. On hundreds of gigabytes a pass takes
-    hours, dead rows pile up, and every scan pays for them.
+    The default cost limit allows all workers together to dirty 40 MB/s. On hundreds of gigabytes a pass takes
+    hours, during which dead rows accumulate and slow down every scan.
 
 When it hurts:
     Vacuum takes more of the storage's bandwidth while it runs.
@@ -15,7 +15,7 @@ How it is verified:
     pg_settings of the running server; n_dead_tup in pg_stat_user_tables.
 
 How it is undone:
-    The value found is restored; takes a reload.
+    The value found is restored; requires a reload.
 
 Evidence:
     The manual's cost model: limit / page cost × 8 kB per delay. Arithmetic, not yet measured by pgdyno.
@@ -45,7 +45,7 @@ from pgdyno.plan.levers._contract import (
 )
 
 PASS_S = 30 * 60
-STEP, CAP = 100, 2000  # the cap lets 400 MB/s be dirtied, more than most volumes sustain
+STEP, CAP = 100, 2000  # the cap allows 400 MB/s of dirtied pages, more than most volumes sustain
 PAGE_BYTES = 8 * KB
 
 LEVER = Lever(
@@ -63,16 +63,16 @@ detect = detect_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Raise the limit as far as a whole pass in half an hour needs."""
+    """Raise the limit so that a pass over all data takes at most half an hour."""
     if ctx.storage.is_rotational:
-        return Skipped(LEVER.name, "storage rotates, and vacuum would take it from the queries")
+        return Skipped(LEVER.name, "storage rotates: vacuum would compete with the queries for it")
     own_delay_ms = ctx.settings.number("autovacuum_vacuum_cost_delay")
     delay_s = (own_delay_ms if own_delay_ms >= 0 else ctx.settings.number("vacuum_cost_delay")) / 1000
     if delay_s <= 0:
         return Skipped(LEVER.name, "autovacuum is not throttled")
     page_cost = ctx.settings.number("vacuum_cost_page_dirty")
     if page_cost <= 0:
-        return Skipped(LEVER.name, "a page that vacuum dirties costs nothing (vacuum_cost_page_dirty)")
+        return Skipped(LEVER.name, "autovacuum is not throttled for dirtied pages (vacuum_cost_page_dirty)")
     limit = _limit(ctx)
     bytes_per_s = limit / page_cost * PAGE_BYTES / delay_s
     pass_s = ctx.data_bytes / bytes_per_s
@@ -93,6 +93,6 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 def _limit(ctx: PlanContext) -> float:
-    """Return autovacuum's own limit, or VACUUM's, for which both -1 and 0 stand (autovacuum.c)."""
+    """Return autovacuum's limit; -1 and 0 both mean VACUUM's (autovacuum.c)."""
     own = ctx.settings.number("autovacuum_vacuum_cost_limit")
     return own if own > 0 else ctx.settings.number("vacuum_cost_limit")

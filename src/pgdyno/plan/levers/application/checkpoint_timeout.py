@@ -1,4 +1,4 @@
-"""Checkpoint spacing: less often, and spread over the time between.
+"""Checkpoint spacing: less frequent checkpoints, spread over the interval.
 
 What it does:
     Raises checkpoint_timeout to 15 minutes, and checkpoint_completion_target to 0.9 where it is lower.
@@ -8,18 +8,18 @@ Why it helps:
     is written to its file once per checkpoint. A third of the checkpoints means fewer of both.
 
 When it hurts:
-    Crash recovery has more WAL to replay: at most as much as max_wal_size allows, see there. After a crash
-    the server is away for that long.
+    Crash recovery has more WAL to replay, at most as much as max_wal_size allows (see that lever). After a
+    crash the server is unavailable for that long.
 
 How it is verified:
     pg_settings of the running server; checkpoints counted in pg_stat_checkpointer (pg_stat_bgwriter
     before 17).
 
 How it is undone:
-    The values found are restored; takes a reload.
+    The values found are restored; requires a reload.
 
 Evidence:
-    The manual describes the trade; 0.9 is the default since 14.
+    The manual describes the trade-off; 0.9 is the default since 14.
 
 References:
     https://www.postgresql.org/docs/current/wal-configuration.html
@@ -48,7 +48,7 @@ COMPLETION_TARGET = "0.9"
 
 LEVER = Lever(
     name="checkpoint_timeout",
-    title="checkpoints less often and spread",
+    title="less frequent, spread checkpoints",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
     maturity=Maturity.STABLE,
@@ -60,9 +60,9 @@ detect = detect_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Raise both to the rule."""
-    apart = ctx.settings.display("checkpoint_timeout")
-    otherwise = f"checkpoints are {apart} apart and spread over the time between"
+    """Raise both settings to the rule's values."""
+    interval = ctx.settings.display("checkpoint_timeout")
+    otherwise = f"checkpoints are {interval} apart and spread over that time"
     return lines_or_skipped(LEVER, [_timeout(ctx), _completion_target(ctx)], otherwise)
 
 
@@ -74,8 +74,8 @@ def _timeout(ctx: PlanContext) -> PlanLine | None:
         LEVER,
         "checkpoint_timeout",
         "15min",
-        reason=f"every {ctx.settings.display('checkpoint_timeout')} each changed page goes to the WAL as a "
-        "whole and to its file again; the price is a longer crash recovery",
+        reason=f"every {ctx.settings.display('checkpoint_timeout')} each changed page is written in full to "
+        "the WAL and again to its file; the price is a longer crash recovery",
         evidence='PostgreSQL manual, "WAL Configuration"',
     )
 
@@ -88,6 +88,6 @@ def _completion_target(ctx: PlanContext) -> PlanLine | None:
         LEVER,
         "checkpoint_completion_target",
         COMPLETION_TARGET,
-        reason="spreads a checkpoint's writes over the time until the next one instead of a burst",
+        reason="spreads a checkpoint's writes over the interval instead of a burst",
         evidence='PostgreSQL manual, "checkpoint_completion_target": reducing it is not recommended',
     )

@@ -1,20 +1,20 @@
 """effective_cache_size: the planner's estimate of cached data.
 
 What it does:
-    Tells the planner that three quarters of the memory limit hold cached data. Nothing is allocated.
+    Sets the planner's estimate of cached data to three quarters of the memory limit. Allocates nothing.
 
 Why it helps:
-    With the default 4 GB on a larger machine the planner thinks repeated index reads go to storage, and
-    prefers sequential scans.
+    With the default 4 GB on a larger machine the planner assumes that repeated index reads go to storage,
+    and prefers sequential scans.
 
 When it hurts:
-    On a machine shared with other programs that use the memory themselves: then state --ram.
+    If other programs on the machine use the memory: then state --ram.
 
 How it is verified:
     pg_settings of the running server.
 
 How it is undone:
-    The value found is restored; takes a reload.
+    The value found is restored; requires a reload.
 
 Evidence:
     The manual's definition; pgtune and timescaledb-tune use three quarters too.
@@ -49,7 +49,7 @@ STEP_BYTES = 64 * MB
 
 LEVER = Lever(
     name="effective_cache_size",
-    title="planner knows how much is cached",
+    title="estimate of cached data matched to memory",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
     maturity=Maturity.STABLE,
@@ -62,7 +62,7 @@ detect = detect_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Raise it to the rule; lower it only if it is more than there is memory."""
+    """Raise it to the rule; lower it only if it exceeds the memory limit."""
     found_bytes = ctx.settings.size_bytes("effective_cache_size")
     target_bytes = int(ctx.memory_bytes * SHARE) // STEP_BYTES * STEP_BYTES
     limit = numbers.size(ctx.memory_bytes)
@@ -70,7 +70,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if target_bytes < found_bytes:
         if found_bytes <= ctx.memory_bytes:
             return Skipped(LEVER.name, f"the present value is not below {reason}")
-        reason += "; the present value is more than there is, so the planner counts on a cache it has not"
+        reason += "; the present value exceeds the memory, so the planner assumes a cache that does not exist"
     line = propose(
         ctx,
         LEVER,

@@ -1,25 +1,25 @@
-"""effective_io_concurrency: read ahead as deep as flash can answer.
+"""effective_io_concurrency: read-ahead depth matched to flash storage.
 
 What it does:
-    Sets effective_io_concurrency to 200 on storage that is known not to rotate, where the server's default
-    is still 1 (before 18). From 18 on the default 16 stays.
+    Sets effective_io_concurrency to 200 on storage that is known not to rotate, if the server's default
+    is 1 (before 18). From 18 on the default 16 stays.
 
 Why it helps:
-    A bitmap heap scan asks for many pages at once instead of one after the other; flash answers them in
-    parallel.
+    A bitmap heap scan requests many pages at once instead of one after the other; flash storage serves them
+    in parallel.
 
 When it hurts:
-    Before 18 each request is an advice system call, wasted for pages that are cached already.
+    Before 18 each request is a posix_fadvise system call, wasted for pages that are already cached.
 
 How it is verified:
     pg_settings of the running server.
 
 How it is undone:
-    The value found is restored; takes a reload.
+    The value found is restored; requires a reload.
 
 Evidence:
-    The manual before 18: for flash the best value might be in the hundreds; pgtune uses 200. The default of
-    18 was chosen by its developers' own measurements of asynchronous I/O.
+    The manual before 18: for flash the best value might be in the hundreds; pgtune uses 200. The developers
+    chose the default of 18 from their measurements of asynchronous I/O.
 
 References:
     https://www.postgresql.org/docs/17/runtime-config-resource.html#GUC-EFFECTIVE-IO-CONCURRENCY
@@ -70,13 +70,13 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     default = int(guc.boot_val or 0)
     target = default if default >= MODERN_DEFAULT else FOR_FLASH
     if found >= target:
-        return Skipped(LEVER.name, f"{found} is not below {target}, which suits {ctx.storage} on this server")
+        return Skipped(LEVER.name, f"{found} is at least {target}, the rule for {ctx.storage} on this server")
     line = propose(
         ctx,
         LEVER,
         "effective_io_concurrency",
         str(target),
-        reason=f"storage is {ctx.storage}, which answers many reads at once",
+        reason=f"storage is {ctx.storage}, which serves many reads in parallel",
         evidence='PostgreSQL manual, "effective_io_concurrency"; pgtune uses 200 for flash before 18 too',
     )
     return lines_or_skipped(LEVER, [line], f"already {target}")

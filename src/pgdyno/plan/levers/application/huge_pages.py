@@ -1,9 +1,9 @@
-"""huge_pages: never in the way of a start, and in use where the pool suffices.
+"""huge_pages: used if the pool suffices, without ever preventing a start.
 
 What it does:
-    Sets huge_pages to try where it is off although the pool of huge pages is large enough, and where it is
-    on although the pool would not hold the planned shared memory. It is never set to on: try is as fast,
-    and falls back to normal pages where on refuses to start. Filling the pool is the system layer's work.
+    Sets huge_pages to try if it is off although the pool of huge pages is large enough, or if it is on
+    although the pool cannot hold the planned shared memory. It is never set to on: try is as fast, and falls
+    back to normal pages where a server with on would not start. The system layer sizes the pool.
 
 Why it helps:
     With 2 MB pages each process needs 512 times fewer page table entries for shared_buffers, fewer minor
@@ -16,7 +16,7 @@ How it is verified:
     huge_pages_status of the running server (17 and later), else pg_settings.
 
 How it is undone:
-    The value found is restored; takes a restart.
+    The value found is restored; requires a restart.
 
 Evidence:
     pgdyno pilot (2 CPUs, 2 GB of shared_buffers, 612 MB of data): ×1.08 read-only, ×1.10 read-write over
@@ -48,19 +48,19 @@ from pgdyno.plan.levers._contract import (
 
 LEVER = Lever(
     name="huge_pages",
-    title="huge pages tried, never insisted on",
+    title="huge pages tried, never required",
     layer=Layer.APPLICATION,
     risk=Risk.RESTART,
     maturity=Maturity.STABLE,
     settings=("huge_pages",),
-    order_after={"shared_buffers": "the pool has to hold the planned shared memory"},
+    order_after={"shared_buffers": "the pool must hold the planned shared memory"},
 )
 
 detect = detect_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose ``try`` where something else costs speed or the start."""
+    """Propose ``try`` if the present value costs speed or could prevent a start."""
     found = ctx.settings.text("huge_pages")
     needed_bytes = shared_memory_bytes(ctx.settings)
     pool = ctx.resources.huge_pages.or_none()
@@ -72,8 +72,8 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if found == "off" and pool_bytes < needed_bytes:
         return Skipped(LEVER.name, f"left off: {facts}")
     if found == "on" and pool_bytes >= needed_bytes:
-        return Skipped(LEVER.name, f"on, and they suffice: {facts}")
-    reason = f"{facts}: " + ("they would be used" if found == "off" else "with on the server might not start")
+        return Skipped(LEVER.name, f"on, and the pool suffices: {facts}")
+    reason = f"{facts}: " + ("try would use it" if found == "off" else "with on the server might not start")
     line = propose(
         ctx,
         LEVER,

@@ -1,24 +1,24 @@
-"""io_max_combine_limit: let a raised io_combine_limit take effect.
+"""io_max_combine_limit: makes a raised io_combine_limit effective.
 
 What it does:
-    Where io_combine_limit was set above io_max_combine_limit (18 and later), raises the latter to it, since
-    the server silently uses the smaller of the two. The defaults (128 kB both) are left alone.
+    If io_combine_limit is above io_max_combine_limit (18 and later), raises the latter to the former, because
+    the server silently uses the smaller of the two. The defaults (128 kB both) are left unchanged.
 
 Why it helps:
-    Somebody asked for larger reads and does not get them.
+    The configured larger reads otherwise have no effect.
 
 When it hurts:
-    A little more shared memory for the descriptions of reads under way.
+    It takes slightly more shared memory, for the descriptors of reads in progress.
 
 How it is verified:
     pg_settings of the running server.
 
 How it is undone:
-    The value found is restored; takes a restart.
+    The value found is restored; requires a restart.
 
 Evidence:
-    The manual: io_max_combine_limit silently limits io_combine_limit. For the sizes themselves nobody has
-    published a reason to leave the defaults; Vondra advises to leave them alone.
+    The manual: io_max_combine_limit silently limits io_combine_limit. No published evidence favours sizes
+    other than the defaults; Vondra advises against changing them.
 
 References:
     https://www.postgresql.org/docs/current/runtime-config-resource.html#GUC-IO-MAX-COMBINE-LIMIT
@@ -58,15 +58,13 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     """Raise the limit only to an explicitly requested size."""
     wanted, limit = ctx.settings.display("io_combine_limit"), ctx.settings.display("io_max_combine_limit")
     if ctx.settings.number("io_combine_limit") <= ctx.settings.number("io_max_combine_limit"):
-        return Skipped(
-            LEVER.name, f"reads of up to {wanted} are in effect; there is no evidence for other sizes"
-        )
+        return Skipped(LEVER.name, f"reads of up to {wanted} are in effect; no evidence favours other sizes")
     line = propose(
         ctx,
         LEVER,
         "io_max_combine_limit",
         wanted,
-        reason=f"io_combine_limit asks for {wanted}, but reads are silently limited to {limit}",
+        reason=f"io_combine_limit is {wanted}, but reads are silently limited to {limit}",
         evidence='PostgreSQL manual, "io_max_combine_limit"',
     )
     return lines_or_skipped(LEVER, [line], f"already {wanted}")

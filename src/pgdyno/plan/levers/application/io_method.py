@@ -1,29 +1,29 @@
-"""io_method: reads through io_uring where the build, the kernel and the data make it pay.
+"""io_method: reads through io_uring if the build and kernel support it and the data is large enough.
 
 What it does:
-    Sets io_method to io_uring (18 and later) if the build lists it, the kernel is known to allow it to the
-    server's own process, and the data is larger than shared_buffers. Otherwise the default, worker, stays.
+    Sets io_method to io_uring (18 and later) if the build lists it, the kernel is known to allow it for the
+    server's process, and the data is larger than shared_buffers. Otherwise the default, worker, stays.
 
 Why it helps:
-    With worker a read travels to another process and back, which costs context switches; with io_uring the
-    session hands it to the kernel itself.
+    With worker a read goes to another process and back, which costs context switches; with io_uring the
+    session submits it to the kernel directly.
 
 When it hurts:
-    Sandboxes forbid the system calls, and then the server does not start: it is not proposed where the
-    server runs in a container or under a seccomp filter, nor where its limit on open files is low, since
-    every process takes a file. A start on a scratch directory cannot find this out: it is not in the sandbox.
-    Checksums are then verified by the session alone rather than by several workers. While the data fits
-    into shared_buffers there is next to nothing to read, so nothing is changed.
+    Where a sandbox forbids the system calls, the server does not start. It is therefore not proposed if the
+    server runs in a container or under a seccomp filter, or if its limit on open files is low, because every
+    process needs a file. A test start on a scratch directory cannot detect this, being outside the sandbox.
+    The session then verifies checksums alone, without the help of workers. While the data fits into
+    shared_buffers there are hardly any reads, so nothing is changed.
 
 How it is verified:
     pg_settings of the running server.
 
 How it is undone:
-    The value found is restored; takes a restart.
+    The value found is restored; requires a restart.
 
 Evidence:
     Insert Benchmark on 18 beta 1: index creation +7 % over worker, other steps about equal. Not yet measured
-    by pgdyno: compare io_method=worker and io_method=io_uring on your workload.
+    by pgdyno: compare io_method=worker and io_method=io_uring with your workload.
 
 References:
     https://www.postgresql.org/docs/current/runtime-config-resource.html#GUC-IO-METHOD
@@ -52,7 +52,7 @@ from pgdyno.plan.levers._contract import (
 )
 
 CHOICE = "io_uring"
-KERNEL_SWITCH = "kernel.io_uring_disabled"  # 0 = everybody may, since Linux 6.6
+KERNEL_SWITCH = "kernel.io_uring_disabled"  # 0: allowed for all processes; since Linux 6.6
 SERVER_PROCESSES = (
     "max_connections",
     "max_worker_processes",
@@ -70,7 +70,7 @@ LEVER = Lever(
     maturity=Maturity.PREVIEW,
     settings=("io_method",),
     needs=(Need.DATA_SIZE,),
-    order_after={"shared_buffers": "data that fits into it is not read at all"},
+    order_after={"shared_buffers": "data that fits into it is hardly read"},
     touches_wakeups=True,
     tried={"io_method": ("sync", "worker", "io_uring")},
 )
@@ -79,7 +79,7 @@ detect = detect_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose io_uring only where it can start and has something to do."""
+    """Propose io_uring only if the server can start with it and has data to read."""
     found = ctx.settings.text("io_method")
     if found == CHOICE:
         return Skipped(LEVER.name, f"already {CHOICE}")
@@ -105,8 +105,7 @@ def _obstacle(ctx: PlanContext) -> str | None:
         return f"this build has no {CHOICE}"
     if ctx.data_bytes <= ctx.settings.size_bytes("shared_buffers"):
         return (
-            f"{numbers.size(ctx.data_bytes)} of data fit into shared_buffers, so there is next to "
-            "nothing to read"
+            f"{numbers.size(ctx.data_bytes)} of data fit into shared_buffers, so there are hardly any reads"
         )
     if ctx.host is None:
         return "whether the server's kernel allows io_uring is not known"
@@ -114,9 +113,9 @@ def _obstacle(ctx: PlanContext) -> str | None:
 
 
 def _forbidden(host: Host) -> str | None:
-    """Return the obstacle that keeps the server's process from using io_uring."""
+    """Return the reason why the server's process may be unable to use io_uring; None if there is none."""
     if host.cpu.virtualisation.or_else("container").startswith("container"):
-        return "the server may run in a container, which often forbids io_uring: then it does not start"
+        return "the server may run in a container; if that forbids io_uring, the server does not start"
     seccomp = host.limits.seccomp
     if seccomp.or_none() != "disabled":
         mode = seccomp.or_else("not known")
@@ -128,12 +127,12 @@ def _forbidden(host: Host) -> str | None:
 
 
 def _too_few_files(ctx: PlanContext, host: Host) -> str | None:
-    """Every process of the server gets a file for its queue, and inherits those of all others."""
+    """Return the shortage of open files: each process has a file for its queue and inherits all others."""
     limit = host.limits.rlimits.or_else({}).get(OPEN_FILES)
     known = filter(ctx.settings.has, SERVER_PROCESSES)
     queues = int(sum(map(ctx.settings.number, known))) + AUXILIARY_PROCESSES
     if limit is None:
-        return "how many files the server may open is not known"
+        return "the server's limit on open files is not known"
     if limit != UNLIMITED and int(limit) < 2 * queues:  # the other half is for tables
-        return f"the server may open {limit} files, and {queues} would be taken by io_uring"
+        return f"the server's limit is {limit} open files, and io_uring would need {queues}"
     return None

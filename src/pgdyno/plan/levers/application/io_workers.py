@@ -1,23 +1,23 @@
-"""io_workers: enough processes to read for everybody.
+"""io_workers: enough I/O workers for all sessions.
 
 What it does:
     Where io_method is worker (18 and later), raises io_workers to a quarter of the CPUs, at most 32.
 
 Why it helps:
-    All sessions share the workers. When all are busy a session reads for itself, one page after the other,
-    so that on a large machine the default 3 limits read-ahead.
+    All sessions share the workers. When all are busy, a session reads synchronously, one page after the
+    other. On a large machine the default 3 therefore limits read-ahead.
 
 When it hurts:
-    More workers than storage has use for are idle processes.
+    Workers beyond what the storage can use are idle processes.
 
 How it is verified:
     pg_settings of the running server, and the number of its processes named "io worker".
 
 How it is undone:
-    The value found is restored; takes a reload.
+    The value found is restored; requires a reload.
 
 Evidence:
-    pgtune uses a quarter of the CPUs, and its users ask for a benchmark. Not yet measured by pgdyno.
+    pgtune uses a quarter of the CPUs; its users have requested a benchmark. Not yet measured by pgdyno.
 
 References:
     https://www.postgresql.org/docs/current/runtime-config-resource.html#GUC-IO-WORKERS
@@ -43,7 +43,7 @@ from pgdyno.plan.levers._contract import (
 )
 
 CPUS_PER_WORKER = 4
-CAP = 32  # the server's own maximum
+CAP = 32  # the server's maximum
 
 LEVER = Lever(
     name="io_workers",
@@ -53,7 +53,7 @@ LEVER = Lever(
     maturity=Maturity.PREVIEW,
     settings=("io_workers",),
     needs=(Need.CPUS,),
-    order_after={"io_method": "there are I/O workers only with io_method=worker"},
+    order_after={"io_method": "only io_method=worker has I/O workers"},
     tried={"io_workers": ("1", "3", "8")},
 )
 

@@ -1,20 +1,20 @@
-"""jit: no compilation for statements that end before it pays.
+"""jit: no just-in-time compilation of statements too short to benefit.
 
 What it does:
-    Switches just-in-time compilation off for transaction processing, where the build has it.
+    Switches just-in-time compilation off for transaction processing, if the build has it.
 
 Why it helps:
-    A statement whose estimated cost passes jit_above_cost is compiled first, which takes tens to hundreds
+    A statement with an estimated cost above jit_above_cost is compiled first, which takes tens to hundreds
     of milliseconds. Transactions are short, and estimates are often far too high.
 
 When it hurts:
-    Analytical statements over many rows lose what compilation gains them: set jit = on in their sessions.
+    Analytical statements over many rows lose the benefit of compilation: set jit = on in their sessions.
 
 How it is verified:
     pg_settings of the running server; EXPLAIN (ANALYZE) shows no "JIT:" lines.
 
 How it is undone:
-    The value found is restored; takes a reload.
+    The value found is restored; requires a reload.
 
 Evidence:
     A user's report of 40 ms becoming 22 s, and others like it. Beta versions of 19 have it off by default.
@@ -69,7 +69,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         LEVER,
         "jit",
         "off",
-        reason=f"the goal is {ctx.goal}: compiling takes longer than its statements do",
+        reason=f"the goal is {ctx.goal}: compilation takes longer than such statements run",
         evidence='PostgreSQL manual, "Just-in-Time Compilation"; GVM-Docker #125: 40 ms became 22 s',
     )
     return lines_or_skipped(LEVER, [line], "already off")

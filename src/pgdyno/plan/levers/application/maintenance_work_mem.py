@@ -1,26 +1,26 @@
-"""maintenance_work_mem and autovacuum_work_mem: memory for index builds and vacuum, each its own.
+"""maintenance_work_mem and autovacuum_work_mem: separate memory limits for index builds and vacuum.
 
 What it does:
     Gives a session that builds an index 1/16 of the memory limit (64 MB to 2 GB), and each autovacuum
     worker 1/64 (64 MB to 1 GB) instead of the same large amount.
 
 Why it helps:
-    An index build that sorts in memory does not write temporary files. A vacuum that can remember all dead
-    rows scans each index once; before 17 it needs 6 bytes per dead row.
+    An index build that sorts in memory writes no temporary files. A vacuum that can remember all dead rows
+    scans each index once; before 17 it needs 6 bytes per dead row.
 
 When it hurts:
-    Several sessions building indexes at once each take this much. The memory proof counts one, and every
-    autovacuum worker.
+    Every concurrent index build takes this much. The memory proof counts one build, and all autovacuum
+    workers.
 
 How it is verified:
     pg_settings of the running server.
 
 How it is undone:
-    The values found are restored; takes a reload.
+    The values found are restored; requires a reload.
 
 Evidence:
-    The manual suggests both settings and warns that autovacuum may take it several times. pgtune uses 1/16
-    too; timescaledb-tune's 2 GB for each of 10 workers exceeds the memory of a 24 GB machine.
+    The manual suggests both settings and warns that autovacuum may allocate this memory several times.
+    pgtune uses 1/16 too; timescaledb-tune's 2 GB for each of 10 workers exceeds a 24 GB machine's memory.
 
 References:
     https://www.postgresql.org/docs/current/runtime-config-resource.html#GUC-MAINTENANCE-WORK-MEM
@@ -66,7 +66,7 @@ LEVER = Lever(
     needs=(Need.MEMORY,),
     order_after={
         "shared_buffers": "every query uses the buffer pool, few sessions build indexes",
-        "huge_page_pool": "without it page tables take memory",
+        "huge_page_pool": "without it page tables need memory",
     },
     shows_late=True,
 )
@@ -75,7 +75,7 @@ detect = detect_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Raise the one, and give autovacuum its own smaller amount where it would take the larger."""
+    """Raise maintenance_work_mem, and give autovacuum a smaller amount if it would inherit that one."""
     autovacuum_bytes = _share_bytes(ctx, AUTOVACUUM_SHARE, AUTOVACUUM_CAP_BYTES)
     found_bytes = ctx.settings.size_bytes("maintenance_work_mem")
     target_bytes = _share_bytes(ctx, SHARE, CAP_BYTES)
@@ -116,8 +116,8 @@ def _autovacuum(ctx: PlanContext, autovacuum_bytes: int, maintenance_bytes: int)
         LEVER,
         "autovacuum_work_mem",
         format_bytes(autovacuum_bytes),
-        reason=f"else each of {workers} autovacuum workers may take {numbers.size(maintenance_bytes)}; this "
-        f"remembers {rows_millions:.0f} million dead rows at 6 bytes each",
+        reason=f"otherwise each of {workers} autovacuum workers may take {numbers.size(maintenance_bytes)}; "
+        f"this holds {rows_millions:.0f} million dead rows at 6 bytes each",
         evidence=EVIDENCE,
     )
 

@@ -1,24 +1,25 @@
 """max_connections: as many connections as requested.
 
 What it does:
-    Sets how many connections the server allows at once. Without a stated number it is left alone.
+    Sets the maximum number of concurrent connections. Without a stated number it is left unchanged.
 
 Why it helps:
-    Every allowed connection reserves memory in the worst case. A number that matches the need leaves more
-    for shared_buffers and work_mem, and more connections than CPUs can serve wait rather than work.
+    Every allowed connection takes memory in the worst case. A number that matches the need leaves more for
+    shared_buffers and work_mem. Connections beyond what the CPUs can serve only wait.
 
 When it hurts:
-    Too low, and clients are refused. On a cluster with standbys the standbys must be raised first and
-    lowered last. The number in use cannot be known from here, so it is never lowered unasked.
+    If too low, the server refuses clients. In a cluster with standbys, raise it on the standbys first and
+    lower it there last. pgdyno cannot know how many connections are needed, so it lowers the number only
+    on request.
 
 How it is verified:
     pg_settings of the running server.
 
 How it is undone:
-    The value found is restored; takes a restart.
+    The value found is restored; requires a restart.
 
 Evidence:
-    The memory proof counts it: about 6 MB of private memory and the page tables per connection.
+    The memory proof counts about 6 MB of private memory and the page tables per connection.
 
 References:
     https://www.postgresql.org/docs/current/runtime-config-connection.html
@@ -51,7 +52,7 @@ LEVER = Lever(
     risk=Risk.RESTART,
     maturity=Maturity.STABLE,
     settings=("max_connections",),
-    needs=(Need.MEMORY,),  # without a limit nobody can prove that more connections fit
+    needs=(Need.MEMORY,),  # without a limit there is no proof that more connections fit
 )
 
 detect = detect_settings(LEVER)
@@ -61,7 +62,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     """Set the requested number, plus the connections reserved for administrators."""
     found = ctx.settings.text("max_connections")
     if ctx.connections is None:
-        reason = f"left at {found}: how many are needed was not stated (--connections)"
+        reason = f"left at {found}: the required number was not stated (--connections)"
         return Skipped(LEVER.name, reason)
     if ctx.server.is_in_recovery:
         reason = f"left at {found}: a standby must allow at least as many as its primary"

@@ -1,25 +1,24 @@
-"""max_wal_size: enough WAL that checkpoints come by the clock, not by size.
+"""max_wal_size: enough WAL for checkpoints triggered by time, not by size.
 
 What it does:
-    Sizes max_wal_size to the WAL that is written between two timed checkpoints: 3 MB/s per CPU, and once
-    every page that stays in shared_buffers; rounded up to a power of two, at most 64 GB and at most a
-    quarter of the free disk.
+    Sizes max_wal_size to the WAL written between two timed checkpoints: 3 MB/s per CPU, plus every page in
+    shared_buffers once; rounded up to a power of two, at most 64 GB and at most a quarter of the free disk.
 
 Why it helps:
-    The default 1 GB is full after seconds of heavy writing; then a checkpoint is forced, and the full-page
-    images start over.
+    The default 1 GB is full after seconds of heavy writing; then a checkpoint is forced, and full-page
+    images are written again.
 
 When it hurts:
     The disk holds more WAL, and crash recovery may have to replay about half of max_wal_size. It is a soft
-    limit: replication slots and archiving failures go beyond it. Where pg_wal lies on a file system of its
-    own, the smaller free space of the two counts.
+    limit: replication slots and archiving failures can exceed it. If pg_wal is on a separate file system, the
+    smaller free space of the two counts.
 
 How it is verified:
     pg_settings of the running server; requested checkpoints stop in pg_stat_checkpointer
     (pg_stat_bgwriter before 17).
 
 How it is undone:
-    The value found is restored; takes a reload. The files go at the next checkpoints.
+    The value found is restored; requires a reload. The next checkpoints remove the files.
 
 Evidence:
     The manual's arithmetic of checkpoints. 3 MB/s per CPU is twice what sysbench read-write wrote per CPU on
@@ -68,7 +67,7 @@ LEVER = Lever(
     needs=(Need.CPUS, Need.FREE_DISK),
     order_after={
         "checkpoint_timeout": "WAL is sized for the time between two checkpoints",
-        "shared_buffers": "its pages are written whole after a checkpoint",
+        "shared_buffers": "its pages are written in full after a checkpoint",
     },
     shows_late=True,
 )
@@ -77,14 +76,14 @@ detect = detect_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Raise it to the size that the time between checkpoints needs and the disk allows."""
+    """Raise it to the size needed between timed checkpoints, as far as the disk allows."""
     found_bytes = ctx.settings.size_bytes("max_wal_size")
     needed_bytes = _needed_bytes(ctx)
     target_bytes = _allowed_bytes(ctx, needed_bytes)
     free = numbers.size(ctx.free_disk_bytes)
     lines = [_line(ctx, target_bytes, needed_bytes)] if target_bytes > found_bytes else []
     found = ctx.settings.display("max_wal_size")
-    return lines_or_skipped(LEVER, lines, f"{found} is not below the rule, with {free} of free disk")
+    return lines_or_skipped(LEVER, lines, f"{found} is at least the rule's value, with {free} of free disk")
 
 
 def _line(ctx: PlanContext, size_bytes: int, needed_bytes: int) -> PlanLine | None:
@@ -105,10 +104,10 @@ def _line(ctx: PlanContext, size_bytes: int, needed_bytes: int) -> PlanLine | No
 
 
 def _needed_bytes(ctx: PlanContext) -> int:
-    """Return the size at which a timed checkpoint comes first.
+    """Return the size with which the timed checkpoint comes before a forced one.
 
-    A checkpoint is forced when WAL since the last one reaches max_wal_size / (1 + completion target), so
-    that the last two cycles fit (manual, "WAL Configuration"; xlog.c, CalculateCheckpointSegments).
+    A checkpoint is forced when the WAL since the last one reaches max_wal_size / (1 + completion target):
+    the last two cycles must fit (manual, "WAL Configuration"; xlog.c, CalculateCheckpointSegments).
     """
     written_bytes = WAL_BYTES_PER_CPU_S * ctx.cpu_count * ctx.settings.number("checkpoint_timeout")
     pool_bytes = ctx.settings.size_bytes("shared_buffers")
@@ -121,7 +120,7 @@ def _segments_kept(ctx: PlanContext) -> float:
 
 
 def _allowed_bytes(ctx: PlanContext, needed_bytes: int) -> int:
-    """Round up to a power of two, then halve until it fits the disk."""
+    """Return the size rounded up to a power of two, then halved until it fits the disk."""
     size_bytes = GB
     while size_bytes < min(needed_bytes, CAP_BYTES):
         size_bytes *= 2

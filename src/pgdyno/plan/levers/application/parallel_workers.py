@@ -1,27 +1,28 @@
-"""Parallel workers: as many as there are CPUs, where there are more CPUs than the default allows for.
+"""Parallel workers: raised to the number of CPUs.
 
 What it does:
     Raises max_worker_processes and max_parallel_workers to the number of CPUs, and
-    max_parallel_maintenance_workers to half of it, at most 4. The degree of one query
-    (max_parallel_workers_per_gather) stays: transaction processing has its parallelism in its connections.
+    max_parallel_maintenance_workers to half of it, at most 4. The degree of a single query
+    (max_parallel_workers_per_gather) is unchanged: transaction processing is parallel through its
+    connections.
 
 Why it helps:
     With the defaults (8, 8, 2) a machine with 32 CPUs cannot give more than 8 of them to large queries,
     and builds an index with 3.
 
 When it hurts:
-    Each worker may use work_mem of its own; the memory proof counts them. A standby needs at least as many
+    Each worker may use its own work_mem; the memory proof counts them. A standby needs at least as many
     worker processes as its primary.
 
 How it is verified:
     pg_settings of the running server.
 
 How it is undone:
-    The values found are restored; max_worker_processes takes a restart.
+    The values found are restored; max_worker_processes requires a restart.
 
 Evidence:
-    The manual's definitions; pgtune and timescaledb-tune use the number of CPUs too. Never lowered: on few
-    CPUs the defaults cost nothing while no query runs in parallel.
+    The manual's definitions; pgtune and timescaledb-tune use the number of CPUs too. Never lowered: with few
+    CPUs the defaults cost nothing while no query is parallel.
 
 References:
     https://www.postgresql.org/docs/current/runtime-config-resource.html#RUNTIME-CONFIG-RESOURCE-WORKER-PROCESSES
@@ -45,7 +46,7 @@ from pgdyno.plan.levers._contract import (
     propose,
 )
 
-MAINTENANCE_CAP = 4  # as pgtune caps it; one index build is soon limited by storage
+MAINTENANCE_CAP = 4  # pgtune's cap; storage soon limits an index build
 
 LEVER = Lever(
     name="parallel_workers",
@@ -62,7 +63,7 @@ detect = detect_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Raise values below the number of CPUs; lower none."""
+    """Raise the values below the number of CPUs; lower none."""
     cpus = int(ctx.cpu_count)
     wanted = {
         "max_worker_processes": cpus,
@@ -70,7 +71,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         "max_parallel_maintenance_workers": min(cpus // 2, MAINTENANCE_CAP),
     }
     lines = [_raised(ctx, name, count, cpus) for name, count in wanted.items()]
-    return lines_or_skipped(LEVER, lines, f"the present limit suffices for {cpus} CPUs")
+    return lines_or_skipped(LEVER, lines, f"the present limits suffice for {cpus} CPUs")
 
 
 def _raised(ctx: PlanContext, name: str, count: int, cpus: int) -> PlanLine | None:
@@ -81,6 +82,6 @@ def _raised(ctx: PlanContext, name: str, count: int, cpus: int) -> PlanLine | No
         LEVER,
         name,
         str(count),
-        reason=f"{cpus} CPUs, and only {ctx.settings.text(name)} workers are allowed",
+        reason=f"{cpus} CPUs, but only {ctx.settings.text(name)} workers are allowed",
         evidence='PostgreSQL manual, "Worker Processes"; pgtune and timescaledb-tune use the same rule',
     )

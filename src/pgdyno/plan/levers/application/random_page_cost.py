@@ -1,22 +1,22 @@
-"""random_page_cost: random reads priced for flash storage or cached data.
+"""random_page_cost: the cost of random reads from flash storage or cached data.
 
 What it does:
-    Sets random_page_cost to 1.1 where storage is known not to rotate, or where the data is known to fit
-    into half of the memory, whatever it is stored on.
+    Sets random_page_cost to 1.1 if storage is known not to rotate, or if the data is known to fit into half
+    of the memory, regardless of the storage.
 
 Why it helps:
-    The default 4 prices a random read as a seek of a disk that is partly cached. On flash, or in memory,
-    it makes the planner avoid index scans that would be faster.
+    The default 4 is the cost of a seek on a partly cached disk. On flash, or in memory, it makes the planner
+    avoid index scans that would be faster.
 
 When it hurts:
-    On rotating disks with data larger than memory. Plans change: some queries get several times faster,
-    most do not change, a few may get slower.
+    On rotating disks with data larger than memory. Plans change: some queries become several times faster,
+    most do not change, a few may become slower.
 
 How it is verified:
-    pg_settings of the running server, and EXPLAIN of the queries that matter.
+    pg_settings of the running server, and EXPLAIN of the important queries.
 
 How it is undone:
-    The value found is restored; takes a reload.
+    The value found is restored; requires a reload.
 
 Evidence:
     The manual: a lower value for storage with cheap random reads, and where the data is likely to be
@@ -46,12 +46,12 @@ from pgdyno.plan.levers._contract import (
 )
 
 CHEAP = "1.1"
-ALREADY_CHEAP = 2.0  # a value from here down was chosen for flash; which one exactly is its owner's choice
-CACHED_SHARE = 0.5  # data up to this share of memory stays cached beside everything else
+ALREADY_CHEAP = 2.0  # lower values were chosen for flash storage, and pgdyno leaves that choice
+CACHED_SHARE = 0.5  # data up to this share of memory stays cached along with everything else
 
 LEVER = Lever(
     name="random_page_cost",
-    title="random reads priced for flash or memory",
+    title="cost of random reads matched to flash or memory",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
     maturity=Maturity.STABLE,

@@ -1,28 +1,28 @@
-"""shared_buffers: PostgreSQL's own page cache.
+"""shared_buffers: PostgreSQL's page cache.
 
 What it does:
-    Sizes the buffer pool to a quarter of the memory limit, or to the whole data set (with a quarter added
-    for growth) where that is more and takes at most 40 % of the limit.
+    Sizes the buffer pool to a quarter of the memory limit, or to the whole data set plus 25 % for growth,
+    if that is more and at most 40 % of the limit.
 
 Why it helps:
-    A page found in the pool costs a hash lookup. A page that is only in the kernel's cache costs a system
-    call and a copy of 8 kB, and pushes another page out, which may have to be written first.
+    A page in the pool costs a hash lookup. A page that is only in the kernel's cache costs a system call and
+    a copy of 8 kB, and evicts another page, which may have to be written first.
 
 When it hurts:
-    Data much larger than memory: the same pages are then kept twice. A larger pool means more page tables
-    in every process (2 MB per GB without huge pages; the memory proof counts them) and more pages for a
-    checkpoint to look at.
+    With data much larger than memory, the same pages are cached twice. A larger pool means more page tables
+    in every process (2 MB per GB without huge pages; the memory proof counts them) and more buffers for a
+    checkpoint to scan.
 
 How it is verified:
     pg_settings of the running server, and the hit ratio in pg_stat_database.
 
 How it is undone:
-    The value found is restored; takes a restart.
+    The value found is restored; requires a restart.
 
 Evidence:
-    The manual recommends 25 %, and says more than 40 % is unlikely to work better. In pgdyno's pilot (2
-    CPUs, 24 GB, 612 MB of data, time-sliced duet) pgtune's configuration, 6 GB and a larger WAL, gave ×1.19
-    on sysbench read-only and ×1.18 on read-write over the default 128 MB.
+    The manual recommends 25 %; more than 40 % is unlikely to work better. In pgdyno's pilot (2 CPUs, 24 GB,
+    612 MB of data, time-sliced duet) pgtune's configuration, 6 GB and a larger WAL, gave ×1.19 on sysbench
+    read-only and ×1.18 on read-write over the default 128 MB.
 
 References:
     https://www.postgresql.org/docs/current/runtime-config-resource.html#GUC-SHARED-BUFFERS
@@ -54,7 +54,7 @@ from pgdyno.plan.levers._contract import (
 
 SHARE = 0.25
 SHARE_FOR_WHOLE_DATA_SET = 0.40
-GROWTH = 1.25  # room for as much again as a quarter of today's data; arbitrary
+GROWTH = 1.25  # room for growth by a quarter of the present data; arbitrary
 
 LEVER = Lever(
     name="shared_buffers",
@@ -65,7 +65,7 @@ LEVER = Lever(
     settings=("shared_buffers",),
     needs=(Need.MEMORY,),
     order_after={
-        "max_connections": "every connection reserves memory and page tables",
+        "max_connections": "every connection takes memory and page tables",
         "parallel_workers": "every worker may use work_mem",
     },
     tried={"shared_buffers": (0.25, 0.5)},
@@ -75,20 +75,21 @@ detect = detect_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose the rule's size, or the largest below it that fits; never less than there is."""
+    """Propose the rule's size, or the largest smaller one that fits; never less than at present."""
     found_bytes = ctx.settings.size_bytes("shared_buffers")
     target_bytes, why = _rule(ctx)
     if target_bytes <= found_bytes:
-        return Skipped(LEVER.name, f"{ctx.settings.display('shared_buffers')} is not below the rule: {why}")
+        found = ctx.settings.display("shared_buffers")
+        return Skipped(LEVER.name, f"{found} is at least the rule's value: {why}")
     size_bytes = ctx.largest_that_fits(
         "shared_buffers", _sizes_bytes(target_bytes, found_bytes), work_mem=ctx.default_work_mem
     )
     if size_bytes is None:
         connections = ctx.settings.text("max_connections")
-        reason = f"{why}, but {connections} connections leave no room for more in the worst case"
+        reason = f"{why}, but in the worst case {connections} connections leave no room for more"
         return Skipped(LEVER.name, f"{reason}: state how many are needed with --connections")
     if size_bytes < target_bytes:
-        why += "; less, because more would not fit the worst case"
+        why += "; reduced, because the worst case of more would not fit into memory"
     line = propose(
         ctx,
         LEVER,
@@ -102,7 +103,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 def _rule(ctx: PlanContext) -> tuple[int, str]:
-    """Return the size before the memory proof has a say, and the reason with this host's figures."""
+    """Return the size before the memory proof, and the reason with this host's figures."""
     limit = numbers.size(ctx.memory_bytes)
     quarter_bytes = _rounded_down(int(ctx.memory_bytes * SHARE))
     data_bytes = ctx.resources.data_bytes.or_none()
@@ -123,7 +124,7 @@ def _sizes_bytes(target_bytes: int, found_bytes: int) -> list[int]:
 
 
 def _step_bytes(size_bytes: int) -> int:
-    """Return the granularity of a size: fine enough to matter, coarse enough to read."""
+    """Return the granularity of a size, coarse enough to be readable."""
     return 128 * MB if size_bytes >= 2 * GB else 16 * MB
 
 

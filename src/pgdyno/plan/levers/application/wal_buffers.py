@@ -1,21 +1,21 @@
-"""wal_buffers: back to automatic where they were made smaller.
+"""wal_buffers: reset to automatic sizing if set lower.
 
 What it does:
-    Sets wal_buffers to -1 where a smaller value than the automatic one was set. Automatic means 1/32 of
-    shared_buffers, at most one WAL segment (16 MB).
+    Sets wal_buffers to -1 if it was set below the automatic size, which is 1/32 of shared_buffers, at most
+    one WAL segment (16 MB).
 
 Why it helps:
-    When the buffers are full a session must write WAL itself before it can go on. From 512 MB of
+    When the buffers are full, a session must write WAL itself before it can continue. From 512 MB of
     shared_buffers on, the automatic size is a whole segment.
 
 When it hurts:
-    It does not; at most 16 MB of memory.
+    Never; it takes at most 16 MB of memory.
 
 How it is verified:
     pg_settings of the running server shows the size chosen.
 
 How it is undone:
-    The value found is restored; takes a restart.
+    The value found is restored; requires a restart.
 
 Evidence:
     The manual: automatic tuning gives reasonable results in most cases. 64 MB instead of 16: −1.1 % (−3.6 to
@@ -70,19 +70,19 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         return Skipped(LEVER.name, automatic)
     found = ctx.settings.display("wal_buffers")
     if ctx.settings.size_bytes("wal_buffers") >= automatic_bytes:
-        return Skipped(LEVER.name, f"{found} is not below the automatic size; {automatic}")
+        return Skipped(LEVER.name, f"{found} is at least the automatic size; {automatic}")
     line = propose(
         ctx,
         LEVER,
         "wal_buffers",
         AUTOMATIC,
-        reason=f"{automatic}, more than the {found} that were set",
+        reason=f"{automatic}, more than the configured {found}",
         evidence='PostgreSQL manual, "wal_buffers"',
     )
     return lines_or_skipped(LEVER, [line], automatic)
 
 
 def _automatic_bytes(ctx: PlanContext) -> int:
-    """Return the server's choice for -1 with the planned shared_buffers."""
+    """Return the size that the server chooses for -1 with the planned shared_buffers."""
     segment_bytes = ctx.settings.size_bytes("wal_segment_size")
     return min(ctx.settings.size_bytes("shared_buffers") // SHARE_OF_SHARED_BUFFERS, segment_bytes)

@@ -1,31 +1,31 @@
-"""wal_compression: full-page images compressed with LZ4, where sampled pages show that it pays.
+"""wal_compression: full-page images compressed with LZ4, if a sample of pages shows a net gain.
 
 What it does:
     Sets wal_compression to lz4 if the server lists it (15 and later, built with LZ4), and LZ4 saves more
-    time of writing than it takes. That is measured on 64 pages from all over the tables and indexes of the
-    server's data directory. pglz is never proposed.
+    write time than the compression takes. This is measured on 64 pages sampled from all tables and indexes
+    of the server's data directory. pglz is never proposed.
 
 Why it helps:
-    After a checkpoint most of the WAL is images of whole pages. Smaller images mean less to write and sync,
-    to archive and to replicate, and checkpoints forced by size come later.
+    After a checkpoint most of the WAL is full-page images. Smaller images mean less to write, sync, archive
+    and replicate, and checkpoints forced by size come later.
 
 When it hurts:
-    Where data do not compress: random digits, or what is compressed already. Where the CPU is the limit and
-    other sessions use the time of the writing, compression costs more than is reckoned here. pglz takes many
-    times more: a configuration with pglz and more frequent checkpoints halved read-write throughput in
-    pgdyno's pilot.
+    With incompressible data, such as random digits or already compressed values. If the CPU is the bottleneck
+    and other sessions can use the time of the writes, compression costs more than estimated here. pglz takes
+    many times more CPU: a configuration with pglz and more frequent checkpoints halved read-write throughput
+    in pgdyno's pilot.
 
 How it is verified:
     pg_settings of the running server; WAL bytes per full-page image in pg_stat_wal.
 
 How it is undone:
-    The value found is restored; takes a reload. WAL already written stays readable.
+    The value found is restored; requires a reload. WAL already written stays readable.
 
 Evidence:
-    The server's own pages, compressed by the machine's liblz4, and bytes written and flushed on the disk of
-    the WAL; what the server itself does for a byte, copying and checksums, is not counted. Of sysbench's
-    tables pages become 21 % smaller here, which takes 14 µs each, and writing what is saved takes 1.4 µs; of
-    repeated text 94 %, 2 µs and 7 µs. There lz4 costs sysbench read-write 6.3 % of throughput (3.9 to 8.7; as
+    The server's pages, compressed by the machine's liblz4, and bytes written and flushed to the disk of the
+    WAL. The server's own work per byte, copying and checksums, is not counted. Pages of sysbench's tables
+    shrink by 21 % here, which takes 14 µs each; writing the saved bytes would take 1.4 µs. Pages of repeated
+    text shrink by 94 %, with 2 µs and 7 µs. lz4 costs sysbench read-write 6.3 % of throughput (3.9 to 8.7; as
     booted 7.1 %, 3.8 to 10.3), 4 clients (docs/results). Callaghan's Insert Benchmark on 15: lz4 and zstd are
     a big improvement over pglz. Pryzby: lz4 as fast as no compression, writing about 60 % as much.
 
@@ -69,14 +69,14 @@ detect = detect_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose LZ4 where it exists and pays; leave an explicit zstd alone."""
+    """Propose LZ4 if it is available and pays off; leave an explicit zstd unchanged."""
     if (obstacle := _obstacle(ctx)) is not None:
         return Skipped(LEVER.name, obstacle)
     pages = _pages(ctx)
     if isinstance(pages, Unknown):
-        return Skipped(LEVER.name, f"whether it pays is not known: {pages.reason}")
+        return Skipped(LEVER.name, f"the benefit is not known: {pages.reason}")
     if pages.saved_us <= pages.compression_us:
-        return Skipped(LEVER.name, f"not worth it: {_measured(pages)}")
+        return Skipped(LEVER.name, f"not worthwhile: {_measured(pages)}")
     line = propose(
         ctx,
         LEVER,
@@ -90,13 +90,13 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 
 
 def _obstacle(ctx: PlanContext) -> str | None:
-    """Return why compression is left alone whatever the pages are."""
+    """Return why compression is left unchanged regardless of the pages; None if the pages decide."""
     guc = ctx.settings.guc("wal_compression")
     found = ctx.settings.text("wal_compression")
     if LZ4 not in guc.enumvals:
         return f"left at {found}: this build has no {LZ4}, and pglz costs more than it saves"
     if found == "zstd":
-        return "zstd was chosen, which compresses better for more CPU"
+        return "explicitly set to zstd, which compresses better for more CPU"
     return f"already {found}" if guc.equals(LZ4) else None
 
 
@@ -108,7 +108,7 @@ def _pages(ctx: PlanContext) -> PageCompression | Unknown:
 
 def _measured(pages: PageCompression) -> str:
     return (
-        f"{pages.pages} sampled pages become "
-        f"{numbers.share(1 - pages.compressed_bytes / pages.image_bytes, 0)} smaller, which takes "
-        f"{pages.compression_us:.1f} µs each; writing what is saved takes {pages.saved_us:.1f} µs"
+        f"{pages.pages} sampled pages shrink by "
+        f"{numbers.share(1 - pages.compressed_bytes / pages.image_bytes, 0)}, which takes "
+        f"{pages.compression_us:.1f} µs each; writing the saved bytes takes {pages.saved_us:.1f} µs"
     )

@@ -1,26 +1,26 @@
 """work_mem: the memory of one sort or hash table before it writes temporary files.
 
 What it does:
-    Raises work_mem as far as every allowed connection could use it at once within 80 % of the memory
-    limit, at most 64 MB. Lowers it, at least to 1 MB, only where the values found do not fit into memory.
+    Raises work_mem to a value that all allowed connections can use at once within 80 % of the memory limit,
+    at most 64 MB. Lowers it only if the present values do not fit into memory, to no less than 1 MB.
 
 Why it helps:
-    A sort or a hash join that fits into memory does not write and read temporary files, and the planner
-    chooses hash plans more readily.
+    A sort or hash join that fits into memory needs no temporary files, and the planner chooses hash plans
+    more often.
 
 When it hurts:
-    It is allowed per sort and hash table, not per connection: statements with many of them take more than
-    the memory proof counts (one sort and one hash table each).
+    The limit applies per sort and hash table, not per connection: statements with many of them take more
+    than the memory proof counts (one sort and one hash table each).
 
 How it is verified:
     pg_settings of the running server; pg_stat_database.temp_bytes stops growing.
 
 How it is undone:
-    The value found is restored; takes a reload.
+    The value found is restored; requires a reload.
 
 Evidence:
-    The manual's definition and the memory proof. Formula tools give 20 to 96 MB for one and the same
-    machine (2 CPUs, 24 GB), so the figure is computed from this host's own sum instead.
+    The manual's definition and the memory proof. Formula-based tools give 20 to 96 MB for the same machine
+    (2 CPUs, 24 GB), so the value is computed from this host's memory proof instead.
 
 References:
     https://www.postgresql.org/docs/current/runtime-config-resource.html#GUC-WORK-MEM
@@ -56,7 +56,7 @@ SIZES_BYTES = (
     1536 * KB,
     MB,
 )
-"""What is tried, largest first. More than 64 MB is for analytical statements: set it in their sessions."""
+"""Candidate sizes, largest first. More than 64 MB is for analytical statements: set it in their sessions."""
 
 LEVER = Lever(
     name="work_mem",
@@ -70,8 +70,8 @@ LEVER = Lever(
         "max_connections": "every connection may use it",
         "parallel_workers": "every worker may use it",
         "shared_buffers": "it gets the memory that the buffer pool leaves",
-        "huge_pages": "page tables of normal pages take memory from every connection",
-        "huge_page_pool": "with it there are no such page tables",
+        "huge_pages": "page tables for normal pages take memory in every connection",
+        "huge_page_pool": "it avoids these page tables",
         "maintenance_work_mem": "it gets the memory that maintenance leaves",
     },
     tried={"work_mem": (0.25, 4.0)},
@@ -93,9 +93,9 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if _present_fits(ctx):
         found = ctx.settings.display("work_mem")
         return Skipped(
-            LEVER.name, f"{found} is kept: much more for {_connections(ctx)} connections would not fit"
+            LEVER.name, f"left at {found}: much more for {_connections(ctx)} connections would not fit"
         )
-    reason = f"lowered: at present {_connections(ctx)} connections could need more memory than there is"
+    reason = f"lowered: at present {_connections(ctx)} connections could need more than the available memory"
     return _line(ctx, fitting_bytes, reason)
 
 

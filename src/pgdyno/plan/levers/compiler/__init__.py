@@ -1,1 +1,1 @@
-"""Levers of the compiler: how the server's program was made."""
+"""Levers of the compiler layer: how the server's program was built."""

@@ -1,29 +1,29 @@
 """optimised_build: the same PostgreSQL, compiled for this CPU and its load.
 
 What it does:
-    Runs the server's data by another build of the same major version, which pgdyno build has made of
-    PostgreSQL's own source and has verified.
+    Runs the server's data with a different build of the same major version, compiled from PostgreSQL's
+    source and verified by pgdyno build.
 
 Why it helps:
-    A transaction of OLTP runs through a megabyte of code once, of which processors wait for the instructions
-    more than for the data. A compiler that knows which way branches go, and what is called from where, puts
-    what runs together side by side.
+    An OLTP transaction executes a megabyte of code once; processors wait more for its instructions than for
+    data. A compiler that knows branch directions and call sites can place code that runs together next to
+    each other.
 
 When it hurts:
-    Code for this CPU does not run on an older one. What the training has not reached is placed out of the
-    way. Extensions have to be built for it too.
+    Code for this CPU does not run on an older one. Code that the training did not reach is moved out of the
+    way. Extensions must be built for it too.
 
 How it is verified:
-    Before it is installed, by PostgreSQL's own tests, by answers that are equal to a plain build's to the
-    last bit, by data that move both ways, and by crashes. In a measurement, by the server's own version().
+    Before installation, by PostgreSQL's test suites, by results identical to a plain build's to the last bit,
+    by moving data in both directions, and by crashes. In a measurement, by the server's version().
 
 How it is undone:
-    The data directory is started by the server's former programs again: nothing in it has changed. What
-    pgdyno switch has switched, pgdyno revert switches back.
+    The data directory, which is unchanged, is started with the server's former programs. pgdyno revert undoes
+    pgdyno switch.
 
 Evidence:
-    Our own: docs/guides/build.md. A. Kim (2026): sysbench read-write on 64 CPUs, +20.9 % with profile, link
-    time and BOLT over -O3. LLVM's issue 124601: BOLT alone cost 20 % on Graviton3.
+    pgdyno: docs/guides/build.md. A. Kim (2026): sysbench read-write on 64 CPUs, +20.9 % with PGO, LTO and
+    BOLT over -O3. LLVM's issue 124601: BOLT alone cost 20 % on Graviton3.
 
 References:
     https://clang.llvm.org/docs/UsersManual.html#profile-guided-optimization
@@ -58,31 +58,31 @@ LEVER = Lever(
     chooses_server=True,
 )
 _ATTACHED = (
-    "a running server is not moved to another build by a plan: pgdyno build makes one, pgdyno accelerate "
-    "--embedded or --pg-bin measures it, and pgdyno switch lets the server run from it"
+    "a plan does not move a running server to another build: pgdyno build creates one, pgdyno accelerate "
+    "--embedded or --pg-bin measures it, and pgdyno switch runs the server with it"
 )
 
 
 def detect(ctx: PlanContext) -> Detected:
-    """Say whether there is a build to choose; which one a server runs is not its own to tell."""
+    """Return whether a build can be chosen. A server does not report which build it runs."""
     outcome = plan(ctx)
     if isinstance(outcome, Skipped):
         return Detected(State.ABSENT, outcome.reason)
-    return Detected(State.OFF, f"{outcome[0].change.value} is there")
+    return Detected(State.OFF, f"{outcome[0].change.value} is available")
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Choose the strongest build of the same major version, of several the newest."""
+    """Choose the strongest build of the same major version, the newest of several equals."""
     if ctx.builds is None:
         return Skipped(LEVER.name, _ATTACHED)
     release = divmod(ctx.server.version_num, 10_000)
     major = release[0]
     fitting = [one for one in ctx.builds if one.major == major and one.release >= release]
     if not fitting:
-        how = f"pgdyno build --source debian:{major} makes one"
+        how = f"pgdyno build --source debian:{major} creates one"
         of = f"PostgreSQL {ctx.server.version} or a later {major}"
-        return Skipped(LEVER.name, f"no newer verified build of {of} is here; {how}")
-    chosen = max(fitting, key=lambda one: one.strength)  # the first of equals, which is the newest
+        return Skipped(LEVER.name, f"no verified build of {of} is available; {how}")
+    chosen = max(fitting, key=lambda one: one.strength)  # the first, newest, of equals
     return (
         PlanLine(
             change=Change(
@@ -95,10 +95,10 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
             ),
             layer=LEVER.layer,
             reason=f"PostgreSQL {chosen.version}, compiled by {chosen.compiler} with {chosen.recipe}, "
-            f"trained on {', '.join(chosen.training) or 'nothing'}; all {chosen.tests} of PostgreSQL's own "
-            "tests have passed",
+            f"trained on {', '.join(chosen.training) or 'nothing'}; all {chosen.tests} of PostgreSQL's "
+            "tests passed",
             evidence="docs/guides/build.md",
             risk=LEVER.risk,
-            undo="start the data directory by the former programs again; nothing in it has changed",
+            undo="start the unchanged data directory with the former programs",
         ),
     )

@@ -1,1 +1,1 @@
-"""Levers of the hardware: processor and firmware features, and code built for them."""
+"""Levers of the hardware layer: processor and firmware features, and code built for them."""

@@ -1,4 +1,4 @@
-"""Checks of the processors, and of the kernel's and the server's builds for them."""
+"""Checks of the processors, and of the builds of the kernel and the server for them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pgdyno.postgres.server import Atomics
 OPTIONS = "host.kernel.profile_options"
 
 ATOMICS, FEATURES = "server.program.atomics", "host.cpu.isa_features"
-LSE = "atomics"  # the kernel's word for it
+LSE = "atomics"  # the kernel's name of the feature
 INLINE_BY = "compiled with -march=armv8.2-a"
 
 ANSWERS = "host.cpu.mitigations"
-MITIGATED, VULNERABLE = "Mitigation", "Vulnerable"  # how the kernel's answers begin
+MITIGATED, VULNERABLE = "Mitigation", "Vulnerable"  # first words of the kernel's texts
 
 NODES, SOCKETS = "host.cpu.numa_nodes", "host.cpu.socket_count"
 
@@ -22,16 +22,16 @@ CONTROL = "/sys/devices/system/cpu/smt/control"
 IS_ACTIVE, CPUS, CORES = "host.cpu.is_smt_active", "host.cpu.logical_count", "host.cpu.core_count"
 OFF = {
     "off": f"off, and the kernel can turn it on: echo on > {CONTROL}",
-    "forceoff": "off by the firmware or the kernel's command line, where alone it can be turned on",
+    "forceoff": "turned off in the firmware or on the kernel's command line; only there can it be turned on",
     "notsupported": "this processor's cores have one thread each",
 }
 
 
 def _kernel_profile(ctx: PlanContext) -> str:
-    found = "built without a profile; docs/guides/kernel-profile.md tells how to build with one"
+    found = "built without a profile; docs/guides/kernel-profile.md explains how to build with one"
     if _has_options(ctx):
         options = ", ".join(ctx.known(OPTIONS))
-        found = f"configured with {options}: whether a profile was used, the kernel does not tell"
+        found = f"configured with {options}; the kernel does not report whether a profile was used"
     return f"reported only: {found}"
 
 
@@ -42,16 +42,16 @@ def _has_options(ctx: PlanContext) -> bool:
 def _lse_atomics(ctx: PlanContext) -> str:
     counted: Atomics = ctx.known(ATOMICS)
     if counted.inline > counted.outline:
-        found = f"the server's own code has {counted.inline} of the instructions"
+        found = f"the server's code has {counted.inline} of the instructions inline"
     elif counted.outline:
         found = (
-            f"they are in {counted.outline} helpers, which ask each time whether the processor has them; "
-            f"{INLINE_BY} they would be in the server's own code"
+            f"the instructions are in {counted.outline} helpers, which check the processor at every call; "
+            f"{INLINE_BY} they would be inline"
         )
     elif LSE in ctx.known(FEATURES):
-        found = f"the processor has them, and the server does not use them; {INLINE_BY} it would"
+        found = f"the processor has the instructions, but the server does not use them; {INLINE_BY} it would"
     else:
-        found = "neither the processor nor the server has them"
+        found = "the processor and the server do not have the instructions"
     return f"reported only: {found}"
 
 
@@ -80,14 +80,14 @@ def _numa_clustering(ctx: PlanContext) -> str:
     if nodes > sockets:
         found = (
             f"nodes {nodes}, sockets {sockets}: the firmware divides each processor (SNC, NPS); for one "
-            "server on all of it, undivided is the simpler choice"
+            "server on the whole machine, undivided processors are simpler"
         )
     elif nodes < sockets:
-        found = f"nodes {nodes}, sockets {sockets}: the firmware hides which memory is near"
-    return f"reported only: {found}{_told_by(ctx)}"
+        found = f"nodes {nodes}, sockets {sockets}: the firmware hides which memory is local"
+    return f"reported only: {found}{_guest_caveat(ctx)}"
 
 
-def _told_by(ctx: PlanContext) -> str:
+def _guest_caveat(ctx: PlanContext) -> str:
     is_guest = ctx.host is not None and is_virtual(ctx.host)
     return "; the hypervisor decides which values are visible here" if is_guest else ""
 
@@ -100,7 +100,7 @@ def _smt(ctx: PlanContext) -> str:
     found = f"on: {ctx.known(CPUS)} CPUs on {ctx.known(CORES)} cores"
     if not _is_active(ctx):
         found = OFF.get(ctx.value(CONTROL) or "", f"off: {ctx.known(CPUS)} CPUs on {ctx.known(CORES)} cores")
-    return f"reported only: {found}{_told_by(ctx)}"
+    return f"reported only: {found}{_guest_caveat(ctx)}"
 
 
 def _is_active(ctx: PlanContext) -> bool:
@@ -119,10 +119,10 @@ CHECKS = (
         ),
         _kernel_profile,
         _has_options,
-        "a kernel laid out by AutoFDO or Propeller, for who keeps a kernel of his own: the part of a short "
-        "transaction that is the kernel's gets faster. Google, on Linux 6.9: 2.2 to 2.6 % in UnixBench, 6.1 "
-        "% in a network benchmark. up to 5 % in applications. No figure for PostgreSQL. Updates, support "
-        "and signatures are one's own then.",
+        "a kernel optimised with AutoFDO or Propeller, for those who maintain their own kernel: it speeds up "
+        "the kernel's part of short transactions. Google, on Linux 6.9: 2.2 to 2.6 % in UnixBench, 6.1 % in "
+        "a network benchmark, up to 5 % in applications. No figure for PostgreSQL. You must then maintain "
+        "updates, support and signatures yourself.",
         (
             "https://docs.kernel.org/dev-tools/autofdo.html",
             "https://docs.kernel.org/dev-tools/propeller.html",
@@ -140,10 +140,10 @@ CHECKS = (
         ),
         _lse_atomics,
         _has_atomics,
-        "the instructions of Armv8.1 in the server's own code, where many CPUs contend: without them every "
-        "lock and pin is a loop that starts over when another CPU interferes. Such a program does not run "
-        "on Armv8.0. A. Korotkov (2021): a dramatic effect on 64 cores of Graviton2, none on M1, slightly "
-        "worse on Kunpeng 920. No figure of our own yet.",
+        "inline atomic instructions of Armv8.1, if many CPUs contend: without them every lock and pin is a "
+        "loop that restarts when another CPU interferes. Such a program does not run on Armv8.0. A. Korotkov "
+        "(2021): a dramatic effect on 64 cores of Graviton2, none on M1, slightly worse on Kunpeng 920. Not "
+        "yet measured by pgdyno.",
         (
             "https://akorotkov.github.io/blog/2021/04/30/arm/",
             "https://github.com/aws/aws-graviton-getting-started",
@@ -161,9 +161,9 @@ CHECKS = (
         ),
         _mitigations,
         _is_mitigated,
-        "all of them: without them one program can read another's memory, and pgdyno does not trade that "
-        "for speed. Who compares two machines has to know of them. Reported in 2018: 7 to 23 % of a load "
-        "like TPC-H. No figure of our own yet.",
+        "all of them: without them one program can read another's memory, and pgdyno does not trade security "
+        "for speed. A comparison of two machines must account for them. Reported in 2018: they cost 7 to "
+        "23 % with a load like TPC-H. Not yet measured by pgdyno.",
         (
             "https://docs.kernel.org/admin-guide/hw-vuln/index.html",
             "https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-devices-system-cpu",
@@ -180,9 +180,9 @@ CHECKS = (
         ),
         _numa_clustering,
         _is_divided,
-        "as many nodes as sockets, for one server on all of a machine: only the firmware can change it "
-        "(SNC, NPS). In a published campaign on a divided processor the placement of shared memory changed "
-        "with every restart, and the results with it. No figure of our own yet.",
+        "as many nodes as sockets, for one server on the whole machine; only the firmware can change it "
+        "(SNC, NPS). In a published benchmark series on a divided processor, the placement of shared memory "
+        "changed with every restart, and so did the results. Not yet measured by pgdyno.",
         (
             "https://docs.kernel.org/admin-guide/mm/numaperf.html",
             "https://github.com/andrewkim-pkt/postgres-pgo-lto-bolt",
@@ -200,9 +200,9 @@ CHECKS = (
         ),
         _smt,
         _is_active,
-        "on, unless it is off on purpose: a backend waits for memory much of its time, and the core works "
-        "for another meanwhile. What two threads share may leak from one to the other. No figure of our own "
-        "yet.",
+        "on, unless deliberately turned off: a backend spends much of its time waiting for memory, during "
+        "which the core can run another. Data may leak between the two threads through what they share. Not "
+        "yet measured by pgdyno.",
         (
             "https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-devices-system-cpu",
             "https://docs.kernel.org/admin-guide/hw-vuln/index.html",

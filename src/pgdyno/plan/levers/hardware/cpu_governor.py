@@ -4,22 +4,22 @@ What it does:
     Sets the frequency governor of every policy to performance, where the kernel offers it.
 
 Why it helps:
-    The others raise the frequency after they have seen load. A backend that waits for its client between
-    short statements looks idle to them, and answers on a slow CPU.
+    Other governors raise the frequency only after they observe load. A backend that waits for its client
+    between short statements appears idle to them, and runs its next statement on a slow CPU.
 
 When it hurts:
-    It takes power and makes heat, also when nothing runs; on a machine that is limited by either, all cores
-    together may then become slower.
+    It increases power consumption and heat, even when idle; on a machine limited by either, all cores
+    together may become slower.
 
 How it is verified:
-    The kernel's governor of each policy, read anew.
+    The governor of each policy is read back from the kernel.
 
 How it is undone:
-    The governor found is written back; intel_pstate and amd-pstate then bring the energy preference back.
+    The governor found is written back; intel_pstate and amd-pstate then restore the energy preference.
 
 Evidence:
-    TuneD's postgresql profile does it (by throughput-performance); not measured by pgdyno yet. Virtual
-    machines have no governor: there the hypervisor's decides.
+    TuneD's postgresql profile does this (through throughput-performance); not measured by pgdyno yet. Virtual
+    machines have no governor: the hypervisor's decides.
 
 References:
     https://docs.kernel.org/admin-guide/pm/cpufreq.html
@@ -44,7 +44,7 @@ from pgdyno.plan.levers._contract import (
     propose_file,
 )
 
-# Each policy once: below cpu0, cpu1, … the kernel shows those of all their CPUs.
+# Each policy once: the directories cpu0, cpu1, … show the policy of each CPU repeatedly.
 POLICY = "/sys/devices/system/cpu/cpufreq/*"
 GOVERNOR = "/scaling_governor"
 OFFERED = "/scaling_available_governors"
@@ -70,14 +70,14 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
             LEVER,
             path,
             PERFORMANCE,
-            reason=f"with {ctx.value(path)} a CPU may still be slow when a short statement begins",
+            reason=f"with {ctx.value(path)}, a CPU may still be slow when a short statement begins",
             evidence="Linux, admin-guide/pm/cpufreq.rst; TuneD's profile postgresql does it",
         )
         for path in paths
         if PERFORMANCE in (ctx.value(path.removesuffix(GOVERNOR) + OFFERED) or "").split()
     ]
     found = ", ".join(sorted({ctx.value(path) or "none" for path in paths}))
-    return lines_or_skipped(LEVER, lines, f"the governor is {found}, and there is nothing faster to choose")
+    return lines_or_skipped(LEVER, lines, f"the governor is {found}, and no faster one is available")
 
 
 detect = detect_files(LEVER, plan)

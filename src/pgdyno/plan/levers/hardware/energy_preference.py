@@ -1,24 +1,24 @@
-"""energy_preference: a processor that chooses its own frequency is set to prefer speed.
+"""energy_preference: processors that choose their own frequency prefer speed.
 
 What it does:
-    Sets the energy preference to performance for every policy where the governor leaves it to be set.
+    Sets the energy preference to performance for every policy, unless the governor already determines it.
 
 Why it helps:
-    Processors with HWP (Intel) or CPPC (AMD) choose frequencies themselves, and save energy as far as this
-    preference says: balance_performance, as most machines start, raises the frequency late.
+    Processors with HWP (Intel) or CPPC (AMD) choose frequencies themselves; this preference determines how
+    much energy they save. The usual default, balance_performance, raises the frequency late.
 
 When it hurts:
     Like the governor: power and heat.
 
 How it is verified:
-    The kernel's preference of each policy, read anew.
+    The preference of each policy is read back from the kernel.
 
 How it is undone:
     The preference found is written back.
 
 Evidence:
-    No figure of our own yet. In active mode of intel_pstate and amd-pstate the governor performance sets the
-    preference itself and refuses another: there is nothing left to do then.
+    Not yet measured by pgdyno. In active mode of intel_pstate and amd-pstate, the governor performance sets
+    the preference itself and rejects others: nothing remains to be done.
 
 References:
     https://docs.kernel.org/admin-guide/pm/intel_pstate.html
@@ -47,11 +47,11 @@ PREFERENCE = "/energy_performance_preference"
 OFFERED = "/energy_performance_available_preferences"
 GOVERNOR, DRIVER = "/scaling_governor", "/scaling_driver"
 PERFORMANCE = "performance"
-ACTIVE_DRIVERS = ("intel_pstate", "amd-pstate-epp")  # as they call themselves in active mode
+ACTIVE_DRIVERS = ("intel_pstate", "amd-pstate-epp")  # their names in active mode
 
 LEVER = Lever(
     name="energy_preference",
-    title="processors that prefer speed to saving energy",
+    title="processors prefer speed to saving energy",
     layer=Layer.HARDWARE,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
@@ -70,7 +70,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
             LEVER,
             path,
             PERFORMANCE,
-            reason=f"with {ctx.value(path)} the processor raises its frequency late, to save energy",
+            reason=f"with {ctx.value(path)}, the processor raises its frequency late to save energy",
             evidence="Linux, admin-guide/pm/intel_pstate.rst and amd-pstate.rst",
         )
         for path in paths
@@ -78,12 +78,12 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     ]
     found = ", ".join(sorted({ctx.value(path) or "none" for path in paths}))
     if any(_is_set_by_governor(ctx, path) for path in paths):
-        return lines_or_skipped(LEVER, lines, f"the governor performance sets it; found was {found}")
-    return lines_or_skipped(LEVER, lines, f"the preference is {found}, and there is nothing faster to choose")
+        return lines_or_skipped(LEVER, lines, f"the governor performance sets it; found: {found}")
+    return lines_or_skipped(LEVER, lines, f"the preference is {found}, and no faster one is available")
 
 
 def _is_set_by_governor(ctx: PlanContext, path: str) -> bool:
-    """Whether the governor, as planned or found, decides over the preference."""
+    """Whether the governor, as planned or found, determines the preference."""
     is_active = _of_policy(ctx, path, DRIVER) in ACTIVE_DRIVERS
     return is_active and _of_policy(ctx, path, GOVERNOR) == PERFORMANCE
 

@@ -1,25 +1,26 @@
-"""idle_states: idle CPUs avoid sleep states that take longer to leave than a short statement.
+"""idle_states: idle CPUs avoid idle states that take longer to leave than a short statement.
 
 What it does:
-    Disables, on every CPU, the idle states (C-states) that take 100 µs or more to leave. Shallower ones stay.
+    Disables, on every CPU, the idle states (C-states) that take 100 µs or more to leave. Shallower ones stay
+    enabled.
 
 Why it helps:
-    A backend waits for its client between statements; if its CPU fell into a deep state meanwhile, the answer
-    begins when it has woken up.
+    A backend waits for its client between statements. If its CPU enters a deep state during the wait, the
+    next statement starts only after the wake-up.
 
 When it hurts:
-    It takes power when the machine is idle. Processors let busy cores run faster while others sleep deeply:
-    a server that uses few of its cores can become slower.
+    It increases the power consumption of an idle machine. Processors run busy cores faster while others are
+    in deep states: a server that uses few of its cores can become slower.
 
 How it is verified:
-    The kernel's files, read anew. What was slept in meanwhile they do not say.
+    The kernel files are read back. They do not show which states were used in the meantime.
 
 How it is undone:
     The states are enabled again.
 
 Evidence:
-    TuneD's postgresql profile goes further: it allows 1 µs (force_latency). No figure of our own yet. The
-    limit is arbitrary: ten times the 9 µs that a round trip over a Unix socket took on our test machine.
+    TuneD's postgresql profile goes further: it allows 1 µs (force_latency). Not yet measured by pgdyno. The
+    limit is arbitrary: ten times the 9 µs of a round trip over a Unix socket on pgdyno's test machine.
 
 References:
     https://docs.kernel.org/admin-guide/pm/cpuidle.html
@@ -52,14 +53,14 @@ LIMIT_US = 100
 
 LEVER = Lever(
     name="idle_states",
-    title="no deep sleep for idle CPUs",
+    title="no deep idle states",
     layer=Layer.HARDWARE,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=(STATE + DISABLE,),
     reads=(STATE + LATENCY, NAMES, ALLOWED),
     touches_wakeups=True,
-    order_after={"halt_polling": "CPUs that may not sleep need no shallower states"},
+    order_after={"halt_polling": "CPUs that must not sleep use no idle states"},
 )
 
 
@@ -74,26 +75,27 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
             LEVER,
             path,
             "1",
-            reason=f"waking up from {_name(ctx, path)} takes up to {latency_us} µs",
+            reason=f"leaving {_name(ctx, path)} takes up to {latency_us} µs",
             evidence="Linux, admin-guide/pm/cpuidle.rst; TuneD's profile postgresql allows 1 µs",
         )
         for path, latency_us in latencies_us.items()
         if latency_us >= LIMIT_US
     ]
     if lines:
-        return lines_or_skipped(LEVER, lines, f"all that take {LIMIT_US} µs or more are disabled already")
+        already = f"all states that take {LIMIT_US} µs or more to leave are already disabled"
+        return lines_or_skipped(LEVER, lines, already)
     slowest_us = max(latencies_us.values())
-    return Skipped(LEVER.name, f"none takes {LIMIT_US} µs to leave; the slowest: {slowest_us} µs")
+    return Skipped(LEVER.name, f"no state takes {LIMIT_US} µs to leave; the slowest: {slowest_us} µs")
 
 
 def _latency_us(ctx: PlanContext, path: str) -> int:
-    """Return how long leaving the state takes at most; 0 where the kernel does not say."""
-    told = ctx.value(path.removesuffix(DISABLE) + LATENCY) or ""
-    return int(told) if told.isdecimal() else 0
+    """Return the maximum exit latency of a state; 0 if the kernel does not report it."""
+    latency = ctx.value(path.removesuffix(DISABLE) + LATENCY) or ""
+    return int(latency) if latency.isdecimal() else 0
 
 
 def _name(ctx: PlanContext, path: str) -> str:
-    """Return a state's name, which is the same on all CPUs: C6."""
+    """Return a state's name, such as C6; it is the same on all CPUs."""
     state = path.split("/")[-2]
     return ctx.value(NAMES.replace("*", state)) or state
 

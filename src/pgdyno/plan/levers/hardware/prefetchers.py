@@ -1,28 +1,28 @@
-"""prefetchers: the processor's own read-ahead; shown, and never planned.
+"""prefetchers: the processor's hardware prefetching; reported, never planned.
 
 What it does:
-    Shows which of a processor's prefetchers are on: Intel's by register 0x1A4, AMD's by C000_0108h. A variant
+    Shows which of a processor's prefetchers are on: Intel's in register 0x1A4, AMD's in C000_0108h. A variant
     can turn some off for a measurement, with a receipt for each CPU: /dev/cpu/0/msr:0x1a4=0xf. On Arm the
-    firmware has them.
+    firmware controls them.
 
 Why it helps:
-    A prefetcher that guesses wrong takes memory bandwidth and room in the caches from others. Random reads of
-    many backends are guessed wrong often.
+    A prefetcher that mispredicts takes memory bandwidth and cache space from useful accesses. Random reads of
+    many backends are often mispredicted.
 
 When it hurts:
-    Scans, sorts and copying live on prefetching, and so does everything else on the machine. Since Linux 5.9
+    Scans, sorts and copies depend on prefetching, and so does everything else on the machine. Since Linux 5.9
     writing such a register marks the kernel as tainted.
 
 How it is verified:
-    The registers, read anew.
+    The registers are read back.
 
 How it is undone:
-    The value found is written back, CPU by CPU. A restart of the machine forgets it too.
+    The value found is written back, CPU by CPU. A reboot undoes it too.
 
 Evidence:
-    No comparison with PostgreSQL was found; our estimate is ±3 %. Google gained 10 % of throughput
+    No comparison with PostgreSQL was found; pgdyno's authors estimate ±3 %. Google gained 10 % of throughput
     by turning prefetchers off while memory bandwidth was scarce (Limoncello); Intel calls them neutral or
-    positive for most programs. A rule cannot be made of that, an experiment can.
+    positive for most programs. This supports an experiment, but no rule.
 
 References:
     https://software.intel.com/en-us/articles/disclosure-of-hw-prefetcher-control-on-some-intel-processors
@@ -48,7 +48,7 @@ from pgdyno.plan.levers._contract import (
 
 LEVER = Lever(
     name="prefetchers",
-    title="the processor's read-ahead",
+    title="hardware prefetching of the processor",
     layer=Layer.HARDWARE,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
@@ -58,7 +58,7 @@ LEVER = Lever(
 
 
 def detect(ctx: PlanContext) -> Detected:
-    """Show which prefetchers are off, on how many CPUs."""
+    """Return which prefetchers are off, and on how many CPUs."""
     found = _values(ctx)
     if not found:
         return Detected(State.ABSENT, why_absent(ctx, LEVER))
@@ -67,7 +67,7 @@ def detect(ctx: PlanContext) -> Detected:
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Plan nothing: it may help or hurt, which only a measurement can tell."""
+    """Plan nothing: only a measurement can show whether it helps or hurts."""
     found = _values(ctx)
     key, (_, value) = next(iter(found.items()))
     return Skipped(
@@ -78,7 +78,7 @@ def plan(ctx: PlanContext) -> Skipped:
 
 
 def _values(ctx: PlanContext) -> dict[str, tuple[Register, int]]:
-    """Return the registers that can be read, with their values, by key."""
+    """Return the readable registers with their values, by key."""
     keys = [key for pattern in LEVER.files for key in ctx.files(pattern)]
     return {
         key: (register, int(value, 16))

@@ -1,1 +1,1 @@
-"""Levers of the microarchitecture: caches, and where code and data lie in them."""
+"""Levers of the microarchitecture layer: caches, and the placement of code and data in them."""

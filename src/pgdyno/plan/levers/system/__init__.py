@@ -1,1 +1,1 @@
-"""Levers of the operating system: kernel services for a server."""
+"""Levers of the system layer: kernel services for a server."""

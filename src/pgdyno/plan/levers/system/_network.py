@@ -1,4 +1,4 @@
-"""Clients and network path of a server: shared by the levers of the network."""
+"""Clients and network path of a server, shared by the network levers."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ CONTAINER = "container:"
 
 
 def nothing_to_gain(ctx: PlanContext) -> str | None:
-    """Say why the network is nothing to this server; None if its clients may come over one."""
+    """Return why network levers do not apply to this server; None if clients may use the network."""
     addresses = ctx.settings.text("listen_addresses")
     if all(map(_is_local, addresses.split(","))):
         return f"all clients are on this machine: listen_addresses = '{addresses}'"
     if why := other_network(ctx):
         return why
     if not nics(ctx):
-        return "this machine has no network card that is known"
+        return "no network card is known on this machine"
     return None
 
 
 def other_network(ctx: PlanContext) -> str | None:
-    """Say why the settings of the network that are seen here may not be the server's; None if they are."""
+    """Return why the network settings seen here may not apply to the server; None if they do."""
     is_contained = ctx.host is not None and ctx.host.cpu.virtualisation.or_else("").startswith(CONTAINER)
-    return "the server runs in a container, whose network may be one of its own" if is_contained else None
+    return "the server runs in a container, which may have a separate network" if is_contained else None
 
 
 def nics(ctx: PlanContext) -> tuple[Nic, ...]:
-    """Return the interfaces that are devices: loopback, bridges and veth pairs are none."""
+    """Return the interfaces that are devices, without loopback, bridges and veth pairs."""
     return () if ctx.host is None else ctx.host.nics.or_else(())
 
 
@@ -39,7 +39,7 @@ def cpus(ctx: PlanContext) -> tuple[int, ...]:
 
 
 def mask_of(numbers: Sequence[int]) -> str:
-    """Return CPUs as the kernel writes masks: hexadecimal, in groups of 32 CPUs, the highest first."""
+    """Return CPUs as a mask in the kernel's format: hexadecimal, in groups of 32 CPUs, the highest first."""
     digits = f"{sum(1 << number for number in numbers):x}"
     first = len(digits) % 8 or 8
     return ",".join([digits[:first], *(digits[at : at + 8] for at in range(first, len(digits), 8))])

@@ -1,27 +1,27 @@
 """block_queue: accounting, merging and throttling of requests to solid-state disks. Reported only.
 
 What it does:
-    Changes nothing. It says which of the kernel's work with each request of the data's and the WAL's
-    disk could be switched off in a variant: accounting (iostats = 0), the search for requests to merge with
-    (nomerges = 2) and the throttling of writes (wbt_lat_usec = 0).
+    Changes nothing. Reports which of the kernel's work per request to the disks of the data and the WAL could
+    be switched off in a variant: accounting (iostats = 0), the search for requests to merge with
+    (nomerges = 2) and write throttling (wbt_lat_usec = 0).
 
 Why it helps:
-    Each request takes less CPU time. Throttling makes writes wait while reads are slow; it holds back a flush
-    of the WAL as well as a checkpoint.
+    Each request takes less CPU time. Throttling delays writes while reads are slow: checkpoints, but also
+    flushes of the WAL.
 
 When it hurts:
-    Without accounting iostat shows nothing, and steps of the Insert Benchmark have no figures of the disk.
-    Without merging, small writes side by side stay small: a disk that takes time for each request becomes
-    slower. Without throttling, a checkpoint makes reads wait.
+    Without accounting iostat shows nothing, and steps of the Insert Benchmark have no disk figures.
+    Without merging, adjacent small writes stay small: a disk with a high cost per request becomes slower.
+    Without throttling, a checkpoint delays reads.
 
 How it is verified:
-    The kernel's files, read anew.
+    The kernel files are read back.
 
 How it is undone:
     The values found are written back.
 
 Evidence:
-    Our estimate for read-write load is 0 to 2 %; not measured by pgdyno yet.
+    Estimated 0 to 2 % for read-write load; not measured by pgdyno yet.
 
 References:
     https://docs.kernel.org/block/stat.html
@@ -52,31 +52,31 @@ from pgdyno.plan.levers._contract import (
 WANTED: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "/sys/block/*/queue/iostats": ("0", "each request is counted and timed"),
-        "/sys/block/*/queue/nomerges": ("2", "for each request one to merge with is looked for"),
-        "/sys/block/*/queue/wbt_lat_usec": ("0", "writes are held back while reads are slow"),
+        "/sys/block/*/queue/nomerges": ("2", "the kernel searches for a merge for each request"),
+        "/sys/block/*/queue/wbt_lat_usec": ("0", "writes are delayed while reads are slow"),
     }
 )
 
 LEVER = Lever(
     name="block_queue",
-    title="requests of a disk passed on as they are",
+    title="less kernel work per disk request",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=tuple(WANTED),
     needs=(Need.DISKS,),
     is_instant=True,
-    switch_s=0.03,  # as io_scheduler's, not measured: the kernel waits for requests under way as well
+    switch_s=0.03,  # not measured, same as io_scheduler: the kernel waits for requests in flight as well
 )
 
 
 def plan(ctx: PlanContext) -> Skipped:
-    """Report settings to try: interleaved servers share the disk, so that no duet shows their worth."""
+    """Report settings to try: interleaved servers share the disk, so a duet cannot show their effect."""
     found = _lines(ctx)
     if isinstance(found, Skipped):
         return found
     values = ",".join(f"{line.change.key}={line.change.value}" for line in found)
-    return Skipped(LEVER.name, f"reported only: no figure shows its worth; to try in a variant: {values}")
+    return Skipped(LEVER.name, f"reported only: its benefit is not measured; to try in a variant: {values}")
 
 
 def _lines(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
@@ -93,11 +93,11 @@ def _lines(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         for disk in disks
         for pattern, (value, why) in WANTED.items()
     ]
-    return lines_or_skipped(LEVER, lines, "already so" if disks else "the disk's head gains by merging")
+    return lines_or_skipped(LEVER, lines, "already set" if disks else "a rotating disk benefits from merging")
 
 
 def _has_head(ctx: PlanContext, disk: BlockDevice) -> bool:
-    """Whether a disk is rotational or unknown: virtual disks report it whatever lies below."""
+    """Whether a disk is rotational or unknown; a virtual disk's report is ignored, as it proves nothing."""
     return disk.is_rotational.or_else(default=True) and not (ctx.host is not None and is_virtual(ctx.host))
 
 

@@ -1,4 +1,4 @@
-"""Checks of the disks and file systems that the data and the WAL lie on."""
+"""Checks of the disks and file systems of the data and the WAL."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ LARGEST = "/sys/block/*/queue/atomic_write_unit_max_bytes"
 LENGTHS = "/sys/block/*/queue/nr_requests"
 NO_ACCESS_TIMES, TRIMS_AT_ONCE = "noatime", "discard"
 MOUNTS = "host.mounts"
-DIRECTORY = "server.data_directory"  # where it is unknown, the host tells the mount of the root
+DIRECTORY = "server.data_directory"  # if unknown, the host reports the mount of /
 
 
 def _atomic_writes(ctx: PlanContext) -> str:
     disk, largest_bytes = ctx.disks[0].name, _largest_bytes(ctx)
     page_bytes = int(ctx.settings.text("block_size"))
     if largest_bytes == 0:
-        return f"{disk} promises no atomic writes: full_page_writes stays on"
-    promise = f"{disk} can write up to {numbers.size(largest_bytes)} whole"
+        return f"{disk} does not support atomic writes: full_page_writes stays on"
+    promise = f"{disk} can write up to {numbers.size(largest_bytes)} atomically"
     if largest_bytes < page_bytes:
-        return f"{promise}, and a page has {numbers.size(page_bytes)}: full_page_writes stays on"
+        return f"{promise}, but a page has {numbers.size(page_bytes)}: full_page_writes stays on"
     return (
-        f"{promise}, which holds a page of {numbers.size(page_bytes)}; but only for writes that ask for it, "
-        "and PostgreSQL's do not: full_page_writes stays on"
+        f"{promise}, enough for a page of {numbers.size(page_bytes)}, but only for writes that request it, "
+        "which PostgreSQL does not: full_page_writes stays on"
     )
 
 
@@ -39,14 +39,14 @@ def _holds_a_page(ctx: PlanContext) -> bool:
 
 def _io_queue_depth(ctx: PlanContext) -> str:
     lengths = [
-        f"{length} requests may wait for {disk.name}"
+        f"{disk.name} can queue {length} requests"
         for disk in ctx.disks
         if (length := ctx.value(LENGTHS.replace("*", disk.name))) is not None
     ]
     if not lengths:
         return f"{ctx.disks[0].name} has no queue"
-    told = "iostat -x says under load how many do (aqu-sz); only a queue that is full is worth a change"
-    return f"{', '.join(lengths)}: {told}"
+    advice = "iostat -x under load shows how many are queued (aqu-sz); only a full queue justifies a change"
+    return f"{', '.join(lengths)}: {advice}"
 
 
 def _mount_options(ctx: PlanContext) -> str:
@@ -56,14 +56,14 @@ def _mount_options(ctx: PlanContext) -> str:
 def _advice(mount: Mount) -> str:
     costs, instead = [], []
     if NO_ACCESS_TIMES not in mount.options:
-        costs.append("notes when files are read")
+        costs.append("records access times")
         instead.append(NO_ACCESS_TIMES)
     if TRIMS_AT_ONCE in mount.options:
-        costs.append("trims at every delete (fstrim.timer does it in bulk)")
+        costs.append("trims at every delete (fstrim.timer trims in bulk)")
         instead.append("nodiscard")
     place = f"{mount.target} ({mount.filesystem})"
     if not costs:
-        return f"{place} neither notes when files are read nor trims at every delete"
+        return f"{place} does not record access times or trim at every delete"
     command = f"mount -o remount,{','.join(instead)} {mount.target}"
     return f"{place} {' and '.join(costs)}: {command}, and the same in /etc/fstab"
 
@@ -77,16 +77,16 @@ def _is_mounted_so(ctx: PlanContext) -> bool:
 def _wal_device(ctx: PlanContext) -> str:
     places, wal = _places(ctx), f"{ctx.known(DIRECTORY)}/pg_wal"
     if _is_apart(ctx):
-        return f"reported only: the data lie on {places[0]}, the WAL on {places[1]}"
+        return f"reported only: the data is on {places[0]}, the WAL on {places[1]}"
     return (
-        f"reported only: the WAL lies on {places[0]} with the data; what a commit waits for there, and on "
-        "another disk, says pg_test_fsync -f FILE, with FILE on the disk and outside the data directory, "
-        f"while nothing else writes. To move it: stop the server, mv {wal} there, ln -s from there to {wal}"
+        f"reported only: the WAL is on {places[0]} with the data. To compare the flush times of disks: "
+        "pg_test_fsync -f FILE, with FILE on the disk and outside the data directory, while nothing else "
+        f"writes. To move the WAL: stop the server, mv {wal} to the other disk, ln -s from there to {wal}"
     )
 
 
 def _places(ctx: PlanContext) -> tuple[str, ...]:
-    """Return the disk of the data, and after it that of the WAL if it is another."""
+    """Return the data's disk, followed by the WAL's if different."""
     mounts: Sequence[Mount] = ctx.known(MOUNTS)
     return tuple(dict.fromkeys(mount.disk.or_else(mount.device) for mount in mounts))
 
@@ -99,7 +99,7 @@ CHECKS = (
     Check(
         Lever(
             name="atomic_writes",
-            title="pages written whole by the storage",
+            title="atomic page writes by the storage",
             layer=Layer.SYSTEM,
             risk=Risk.SAFE,
             maturity=Maturity.PREVIEW,
@@ -108,9 +108,8 @@ CHECKS = (
         ),
         _atomic_writes,
         _holds_a_page,
-        "a disk that never tears a page of the database. full_page_writes stays on whatever is found: the "
-        "promise holds for writes that ask for it (RWF_ATOMIC) and go to the disk directly, and "
-        "PostgreSQL's do neither.",
+        "a disk without torn database pages. full_page_writes stays on regardless of the finding: the "
+        "guarantee requires RWF_ATOMIC and direct I/O, and PostgreSQL's writes use neither.",
         (
             "https://docs.kernel.org/filesystems/ext4/atomic_writes.html",
             "https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-FULL-PAGE-WRITES",
@@ -119,7 +118,7 @@ CHECKS = (
     Check(
         Lever(
             name="io_queue_depth",
-            title="requests that may wait for a disk",
+            title="queue length of a disk",
             layer=Layer.SYSTEM,
             risk=Risk.SHARED,
             maturity=Maturity.PREVIEW,
@@ -128,9 +127,9 @@ CHECKS = (
             order_after={"io_scheduler": "choosing a scheduler resets the length"},
         ),
         _io_queue_depth,
-        lambda _: False,  # every disk has a queue, and none of them is ours
-        "a queue that is not full: a long one is filled by writes, and a short one keeps a fast disk idle. "
-        "No figure of our own yet.",
+        lambda _: False,  # every disk has a queue, so its presence means nothing
+        "a queue that is not full: writes fill a long one, and a short one keeps a fast disk idle. Not yet "
+        "measured by pgdyno.",
         (
             "https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-block",
             "https://man7.org/linux/man-pages/man1/iostat.1.html",
@@ -139,7 +138,7 @@ CHECKS = (
     Check(
         Lever(
             name="mount_options",
-            title="no access times, no trimming at once",
+            title="no access times, no immediate trimming",
             layer=Layer.SYSTEM,
             risk=Risk.SHARED,
             maturity=Maturity.PREVIEW,
@@ -147,8 +146,8 @@ CHECKS = (
         ),
         _mount_options,
         _is_mounted_so,
-        "noatime, and no discard: fstrim.timer trims in bulk. A few mail readers and backup programs look "
-        "at access times; a thin-provisioned volume gives space back later. No figure of our own yet.",
+        "noatime, and no discard: fstrim.timer trims in bulk. A few mail readers and backup programs use "
+        "access times; a thin-provisioned volume releases space later. Not yet measured by pgdyno.",
         (
             "https://man7.org/linux/man-pages/man8/mount.8.html",
             "https://docs.kernel.org/admin-guide/ext4.html",
@@ -166,9 +165,8 @@ CHECKS = (
         ),
         _wal_device,
         _is_apart,
-        "a disk of its own, where the disk is what limits commits: they do not queue behind a checkpoint's "
-        "writes then. Two disks are two that can fail; two volumes above one disk gain nothing. No figure "
-        "of our own yet.",
+        "a dedicated disk, if the disk limits commits: they then do not queue behind a checkpoint's writes. "
+        "Either of two disks can fail; two volumes on one disk gain nothing. Not yet measured by pgdyno.",
         (
             "https://www.postgresql.org/docs/current/wal-internals.html",
             "https://www.postgresql.org/docs/current/pgtestfsync.html",

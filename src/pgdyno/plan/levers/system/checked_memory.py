@@ -1,4 +1,4 @@
-"""Checks of memory: pages, allocators, overcommitment."""
+"""Checks of memory: page sizes, allocators, overcommit."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ ALLOCATOR, VARIABLES = "server.program.allocator", "server.program.malloc_variab
 TUNABLES, GLIBC = "GLIBC_TUNABLES", "glibc"
 TRANSPARENT = "/sys/kernel/mm/transparent_hugepage/enabled"
 HEAP_ON_HUGE_PAGES, WITHOUT_RSEQ = "glibc.malloc.hugetlb=1", "glibc.pthread.rseq=0"
-# Setting any of them ends glibc's own adjustment of the last, which then stays at 128 kB; 32 MB is its limit.
+# Setting any of them ends glibc's dynamic adjustment of the last, which then stays at 128 kB; 32 MB is its
+# maximum.
 MALLOC_LIMITS = {
     "MALLOC_TOP_PAD_": 64 * MB,
     "MALLOC_TRIM_THRESHOLD_": 128 * MB,
     "MALLOC_MMAP_THRESHOLD_": 32 * MB,
 }
-# What is freed stays; blocks of up to 128 kB, larger than PostgreSQL's usual ones, are kept by each process.
+# Keeps freed memory; each process caches blocks of up to 128 kB, larger than PostgreSQL's usual ones.
 OTHER_ALLOCATOR = (
     "or LD_PRELOAD=libjemalloc.so.2 with MALLOC_CONF=tcache_max:131072,dirty_decay_ms:-1,narenas:1"
 )
@@ -53,12 +54,12 @@ def _base_page_size(ctx: PlanContext) -> str:
     architecture = ctx.known(ARCHITECTURE)
     have = f"the kernel's pages are {numbers.size(ctx.known(PAGE_BYTES))}"
     if _has_large_pages(ctx):
-        return f"{have}: fewer page table entries, and more memory for small things"
+        return f"{have}: fewer page table entries, but more memory for small allocations"
     if architecture != ARM:
-        return f"{have}: kernels for {architecture} come with no others"
+        return f"{have}: kernels for {architecture} offer no other size"
     return (
-        f"{have}. Kernels with 64 kB are packages of their own (kernel-64k on Red Hat Enterprise Linux, "
-        "linux-generic-64k on Ubuntu): install one, restart the machine, and measure with your workload"
+        f"{have}. Kernels with 64 kB are separate packages (kernel-64k on Red Hat Enterprise Linux, "
+        "linux-generic-64k on Ubuntu): install one, reboot, and measure with your workload"
     )
 
 
@@ -68,10 +69,10 @@ def _has_large_pages(ctx: PlanContext) -> bool:
 
 def _glibc_tunables(ctx: PlanContext) -> str:
     if ctx.known(ALLOCATOR) != GLIBC:
-        return f"reported only: the server has {ctx.known(ALLOCATOR)}'s malloc"
+        return f"reported only: the server uses {ctx.known(ALLOCATOR)}'s malloc"
     if _has_tunables(ctx):
         return f"reported only: the server was started with {TUNABLES}={ctx.known(VARIABLES)[TUNABLES]}"
-    return f"reported only: to try when it is started: {_tunables(ctx)} (in a variant with env. before it)"
+    return f"reported only: to try at the server's start: {_tunables(ctx)} (in a variant, prefixed with env.)"
 
 
 def _tunables(ctx: PlanContext) -> str:
@@ -89,16 +90,14 @@ def _has_tunables(ctx: PlanContext) -> bool:
 
 
 def _malloc(ctx: PlanContext) -> str:
-    found = f"the server has {ctx.known(ALLOCATOR)}'s malloc"
+    found = f"the server uses {ctx.known(ALLOCATOR)}'s malloc"
     variables: Mapping[str, str] = ctx.known(VARIABLES)
     if variables:
         found += ", started with " + ", ".join(f"{name}={value}" for name, value in variables.items())
     if _has_own_malloc(ctx) or ctx.known(ALLOCATOR) != GLIBC:
         return f"reported only: {found}"
     tried = f"{' '.join(_malloc_limits())}, {OTHER_ALLOCATOR}"
-    return (
-        f"reported only: {found}; to try when it is started: {tried} (in a variant each with env. before it)"
-    )
+    return f"reported only: {found}; to try at the server's start: {tried} (in a variant, prefixed with env.)"
 
 
 def _malloc_limits() -> list[str]:
@@ -117,22 +116,22 @@ def _has_own_malloc(ctx: PlanContext) -> bool:
 
 def _memory_overcommit(ctx: PlanContext) -> str:
     if _is_strict(ctx):
-        return "strict already (vm.overcommit_memory = 2): an allocation above the limit is an error"
-    left = f"vm.overcommit_memory stays at {ctx.value(POLICY)}: 2 is about stability, not speed"
+        return "already strict (vm.overcommit_memory = 2): an allocation above the limit fails"
+    left = f"vm.overcommit_memory stays at {ctx.value(POLICY)}: 2 improves stability, not speed"
     limit_bytes, proof = _limit_bytes(ctx), ctx.proof()
     if not limit_bytes or proof is None:
         return left
     fits = "which would fit" if proof.total_bytes <= limit_bytes else "which would not fit"
     return (
-        f"{left}. All programs together could then reserve {numbers.size(limit_bytes)} and the swap space; "
-        f"this server alone takes {numbers.size(proof.total_bytes)} at worst, {fits}"
+        f"{left}. With 2, all programs together can reserve {numbers.size(limit_bytes)} plus the swap space; "
+        f"the worst case of this server alone is {numbers.size(proof.total_bytes)}, {fits}"
     )
 
 
 def _limit_bytes(ctx: PlanContext) -> int:
-    """Return the reservable memory besides swap; huge pages do not count on either side.
+    """Return the reservable memory without swap; huge pages are excluded from limit and use.
 
-    0 means that the kernel does not tell.
+    0 if the kernel does not report it.
     """
     limit_bytes = int(ctx.value(LIMIT_KB) or 0) * KB
     percent = int(ctx.value(LIMIT_PERCENT) or 0)
@@ -155,9 +154,9 @@ def _is_strict(ctx: PlanContext) -> bool:
 def _numa_interleave(ctx: PlanContext) -> str:
     nodes = ctx.known(NODES)
     if nodes == 1:
-        return "reported only: one NUMA node, all memory is equally near"
+        return "reported only: one NUMA node, all memory is local"
     return (
-        f"reported only: {nodes} NUMA nodes, and shared memory lies where it was touched first; to spread "
+        f"reported only: {nodes} NUMA nodes, and shared memory is placed at its first use; to spread "
         f"it: {' and '.join(IN_UNIT)} in the unit's [Service], or start the server with "
         "numactl --interleave=all before the command"
     )
@@ -165,15 +164,15 @@ def _numa_interleave(ctx: PlanContext) -> str:
 
 def _shmem_huge_pages(ctx: PlanContext) -> str:
     choice = ctx.value(CHOICE)
-    if _is_given_unasked(ctx):
-        told = "ShmemPmdMapped in /proc/PID/smaps says how much of the server's has them"
-        return f"shared memory is given them (shmem_enabled = {choice}): {told}"
+    if _is_enabled(ctx):
+        amount = "ShmemPmdMapped in /proc/PID/smaps shows how much of the server's does"
+        return f"shared memory can use them (shmem_enabled = {choice}): {amount}"
     left = f"shmem_enabled stays at {choice}"
     if _has_pool(ctx):
         return f"{left}: the pool holds the shared memory, and affects no other program"
     return (
-        f"{left}: everything that shares memory would take them, and none are promised. Where no pool is to "
-        f"be had, write within_size into {CHOICE}, restart the server and look at ShmemPmdMapped in "
+        f"{left}: all shared memory on the machine would use them, without any guarantee. If a pool is not "
+        f"possible, write within_size to {CHOICE}, restart the server and check ShmemPmdMapped in "
         "/proc/PID/smaps"
     )
 
@@ -184,7 +183,7 @@ def _has_pool(ctx: PlanContext) -> bool:
     return suffices or any(path.startswith(POOLS) for path in ctx.planned_files)
 
 
-def _is_given_unasked(ctx: PlanContext) -> bool:
+def _is_enabled(ctx: PlanContext) -> bool:
     return ctx.value(CHOICE) in GIVEN_UNASKED
 
 
@@ -204,9 +203,9 @@ CHECKS = (
         ),
         _base_page_size,
         _has_large_pages,
-        "64 kB on 64-bit Arm, where small files and processes can spare the memory: a sixteenth of the page "
-        "table entries for code, private memory and the file cache. It gives no leave to turn "
-        "full_page_writes off. No figure of our own yet.",
+        "64 kB on 64-bit Arm, if there is enough memory for the overhead of small files and processes: 1/16 "
+        "of the page table entries for code, private memory and the file cache. full_page_writes must stay "
+        "on regardless. Not yet measured by pgdyno.",
         ("https://docs.kernel.org/arch/arm64/memory.html",),
     ),
     Check(
@@ -218,13 +217,13 @@ CHECKS = (
             maturity=Maturity.PREVIEW,
             reads=(TRANSPARENT,),
             facts=(ALLOCATOR, VARIABLES),
-            order_after={"transparent_huge_pages": "without them a heap has none to ask for"},
+            order_after={"transparent_huge_pages": "without them a heap cannot use huge pages"},
         ),
         _glibc_tunables,
         _has_tunables,
-        "a heap on huge pages (glibc.malloc.hugetlb = 1) where backends sort and hash much, each of which "
-        "then takes 2 MB at the first touch; no registration for restartable sequences (glibc.pthread.rseq "
-        "= 0), which PostgreSQL has no use for, and tcmalloc has. 0 to 2 % by our estimate; not measured.",
+        "a heap on huge pages (glibc.malloc.hugetlb = 1) if backends sort and hash a lot; each backend then "
+        "takes 2 MB at its first access. No registration for restartable sequences (glibc.pthread.rseq = 0), "
+        "which tcmalloc uses, but PostgreSQL does not. Estimated 0 to 2 %; not measured.",
         (
             "https://www.gnu.org/software/libc/manual/html_node/Memory-Allocation-Tunables.html",
             "https://www.gnu.org/software/libc/manual/html_node/POSIX-Thread-Tunables.html",
@@ -242,10 +241,10 @@ CHECKS = (
         ),
         _malloc,
         _has_own_malloc,
-        "an allocator that keeps large blocks which sorts and hash tables free, where there is memory for "
-        "that in every backend. Not distinguishable with sysbench, 4 clients: glibc's limits +1.9 % (−2.2 "
-        "to 6.2) read-only and +3.9 % (−0.2 to 8.1) read-write, jemalloc +0.7 % (−3.1 to 4.6) and +2.6 % "
-        "(−1.8 to 7.1; docs/results).",
+        "an allocator that keeps the large blocks freed by sorts and hash tables, if there is memory for "
+        "that in every backend. No distinguishable effect with sysbench, 4 clients: glibc's limits +1.9 % "
+        "(−2.2 to 6.2) read-only and +3.9 % (−0.2 to 8.1) read-write, jemalloc +0.7 % (−3.1 to 4.6) and "
+        "+2.6 % (−1.8 to 7.1; docs/results).",
         (
             "https://www.gnu.org/software/libc/manual/html_node/Malloc-Tunable-Parameters.html",
             "https://www.gnu.org/software/libc/manual/html_node/Memory-Allocation-Tunables.html",
@@ -257,7 +256,7 @@ CHECKS = (
     Check(
         Lever(
             name="memory_overcommit",
-            title="no more memory promised than there is",
+            title="strict memory accounting",
             layer=Layer.SYSTEM,
             risk=Risk.SHARED,
             maturity=Maturity.PREVIEW,
@@ -267,9 +266,9 @@ CHECKS = (
         ),
         _memory_overcommit,
         _is_strict,
-        "strict accounting (vm.overcommit_memory = 2) where all programs of the machine are known: a "
-        "backend that asks for too much gets an error, instead of the kernel killing one, after which the "
-        "server restarts all of them. The limit is half of the memory as the kernel is installed "
+        "strict accounting (vm.overcommit_memory = 2) if all programs on the machine are known: an excessive "
+        "allocation fails with an error in one backend; otherwise the kernel kills a backend, and the "
+        "server then restarts all of them. By default the limit is half of the memory "
         "(vm.overcommit_ratio = 50), and programs that reserve much and use little then fail to start. "
         "Nothing becomes faster.",
         (
@@ -287,10 +286,10 @@ CHECKS = (
             facts=(NODES,),
         ),
         _numa_interleave,
-        _never,  # /proc/PID/numa_maps would tell, but reading it walks all pages of a large server
-        "shared memory on all nodes, for a server that does not fit on one with its CPUs: every start is "
-        "then like every other. Private memory is spread as well. Remote memory cost 4.5 % with huge pages "
-        "and 7 % without in a published TPROC-C run. No figure of our own yet.",
+        _never,  # /proc/PID/numa_maps would show it, but reading it walks all pages of a large server
+        "shared memory on all nodes, for a server too large for the memory and CPUs of one node: the "
+        "placement is then the same after every start. Private memory is spread as well. Remote memory cost "
+        "4.5 % with huge pages and 7 % without in a published TPROC-C run. Not yet measured by pgdyno.",
         (
             "https://www.freedesktop.org/software/systemd/man/latest/systemd.exec.html#NUMAPolicy=",
             "https://docs.kernel.org/admin-guide/mm/numa_memory_policy.html",
@@ -307,13 +306,13 @@ CHECKS = (
             maturity=Maturity.PREVIEW,
             reads=(CHOICE,),
             is_instant=True,
-            order_after={"huge_page_pool": "a pool is certain; this is the next best"},
+            order_after={"huge_page_pool": "a pool guarantees huge pages; this is the second choice"},
         ),
         _shmem_huge_pages,
-        _is_given_unasked,
-        "within_size where no pool of huge pages can be had, as in some containers. Everything that shares "
-        "memory gets them too, and where memory is scattered the kernel takes 4 kB pages without a word. No "
-        "figure of our own yet.",
+        _is_enabled,
+        "within_size if no pool of huge pages is possible, as in some containers. All shared memory on the "
+        "machine uses them too, and if memory is fragmented the kernel silently uses 4 kB pages. Not yet "
+        "measured by pgdyno.",
         ("https://docs.kernel.org/admin-guide/mm/transhuge.html",),
     ),
 )

@@ -1,26 +1,26 @@
-"""huge_page_pool: exactly as many huge pages as the server's shared memory takes.
+"""huge_page_pool: exactly as many huge pages as the server's shared memory needs.
 
 What it does:
-    Raises the number of reserved huge pages of the size that the server asks for (huge_page_size, else the
-    kernel's default) to what its shared memory takes with the planned settings. The server's own programs are
-    asked for the number where they can be; else it is estimated, with a margin.
+    Raises the number of reserved huge pages of the server's size (huge_page_size, else the kernel's default)
+    to the need of its shared memory with the planned settings. The number comes from the server's programs if
+    they are accessible; otherwise it is estimated, with a margin.
 
 Why it helps:
-    Only reserved pages are used for shared memory: with huge_pages = try a pool that is one page too small
-    means 4 kB pages for all of it. With 2 MB pages every process needs 512 times fewer page table entries,
-    and meets fewer minor faults and TLB misses.
+    Shared memory uses only reserved pages: with huge_pages = try and a pool that is one page too small, all
+    of it is on 4 kB pages. With 2 MB pages every process needs 512 times fewer page table entries, and has
+    fewer minor faults and TLB misses.
 
 When it hurts:
-    Reserved pages are lost for everything else, also while the server does not run. Where that is too much,
-    nr_overcommit_hugepages beside the pool lets the kernel lend pages to the server when it starts: nothing
-    is lost meanwhile, but where memory is scattered by then there are none, and huge_pages = try takes 4 kB
-    pages without a word. The kernel lends none of 1 GB.
+    Reserved pages are unavailable for anything else, even while the server is stopped. If that is too much,
+    nr_overcommit_hugepages, next to the pool, makes the kernel allocate surplus pages when the server starts.
+    It reserves nothing in advance, but if memory is fragmented at the start, allocation fails and
+    huge_pages = try silently uses 4 kB pages. The kernel has no surplus pages of 1 GB.
 
 How it is verified:
-    The sum over the NUMA nodes' own pools; in the server huge_pages_status (17 and later).
+    The sum over the pools of the NUMA nodes; in the server huge_pages_status (17 and later).
 
 How it is undone:
-    The former number is written back. Pages in use are given back when the server ends.
+    The former number is written back. Pages in use are released when the server stops.
 
 Evidence:
     pgdyno pilot (2 CPUs, 2 GB of shared_buffers, 612 MB of data): ×1.08 read-only, ×1.10 read-write over 4 kB
@@ -71,19 +71,19 @@ LEVER = Lever(
     reads=("/sys/devices/system/node/*/hugepages/*/nr_hugepages", f"{POOLS}/*/nr_overcommit_hugepages"),
     needs=(Need.MEMORY,),
     order_after={
-        "shared_buffers": "the pool has to hold the planned shared memory",
+        "shared_buffers": "the pool must hold the planned shared memory",
         "max_connections": "each connection takes shared memory",
-        "huge_pages": "a server that does not ask for huge pages needs no pool",
+        "huge_pages": "a server that does not use huge pages needs no pool",
     },
 )
 
 ESTIMATE_MARGIN = 0.02  # the estimate was within 1 % of ``postgres -C shared_memory_size`` on 15 and 18
 WORTH_RESERVING_BYTES = 256 << 20  # below that page tables are small; see the study huge-pages
-AVAILABLE_SHARE = 0.9  # of the available memory: the kernel needs the rest to move pages together
+AVAILABLE_SHARE = 0.9  # of the available memory: the kernel needs the rest for compaction
 
 
 def detect(ctx: PlanContext) -> Detected:
-    """Compare the pool with the shared memory that the server has now."""
+    """Compare the pool with the server's present shared memory."""
     if not any(map(ctx.files, LEVER.files)):
         return Detected(State.ABSENT, why_absent(ctx, LEVER))
     pool = ctx.resources.huge_pages.or_none()
@@ -92,7 +92,9 @@ def detect(ctx: PlanContext) -> Detected:
     needed = math.ceil(shared_memory_bytes(ctx.settings) / pool.page_bytes)
     state = State.OFF if pool.usable == 0 else State.PARTIAL if pool.usable < needed else State.ON
     return Detected(
-        state, f"{pool.usable} pages of {numbers.size(pool.page_bytes)} are free or its own, {needed} wanted"
+        state,
+        f"{pool.usable} pages of {numbers.size(pool.page_bytes)} are free or held by the server; it needs "
+        f"{needed}",
     )
 
 
@@ -102,21 +104,21 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if pool is None:
         return Skipped(LEVER.name, ctx.why_unknown(ctx.resources.huge_pages))
     if ctx.settings.text("huge_pages") == "off":
-        return Skipped(LEVER.name, "the server does not ask for huge pages: huge_pages is off")
+        return Skipped(LEVER.name, "the server does not use huge pages: huge_pages is off")
     size_bytes, margin_bytes, how = _shared_memory(ctx)
     least, needed = (math.ceil(size / pool.page_bytes) for size in (size_bytes, size_bytes + margin_bytes))
     facts = (
-        f"{numbers.size(size_bytes)} of shared memory ({how}) take {needed} pages of "
+        f"{numbers.size(size_bytes)} of shared memory ({how}) need {needed} pages of "
         f"{numbers.size(pool.page_bytes)}"
     )
     if pool.usable >= least:
-        return Skipped(LEVER.name, f"{facts}; the pool has {pool.usable} for it")
-    lent = _may_be_lent(ctx, pool)
-    if lent and pool.usable + lent >= least:
+        return Skipped(LEVER.name, f"{facts}; {pool.usable} are available")
+    surplus = _possible_surplus(ctx, pool)
+    if surplus and pool.usable + surplus >= least:
         return Skipped(
             LEVER.name,
-            f"{facts}; the pool has {pool.usable}, and the kernel may lend {lent} at the server's start "
-            "(nr_overcommit_hugepages), if memory is not scattered by then",
+            f"{facts}; {pool.usable} are available, and the kernel may add {surplus} surplus pages at the "
+            "server's start (nr_overcommit_hugepages), if memory is not fragmented by then",
         )
     if obstacle := _obstacle(ctx, pool, size_bytes, needed):
         return Skipped(LEVER.name, f"{facts}; {obstacle}")
@@ -127,9 +129,9 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         LEVER,
         path,
         str(reserved - pool.usable + needed),
-        reason=f"{facts}, and {pool.usable} are to be had{_alternative(pool, needed)}",
+        reason=f"{facts}, and {pool.usable} are available{_alternative(pool, needed)}",
         evidence='PostgreSQL manual, "Linux Huge Pages"; pgdyno pilot: ×1.08 read-only, ×1.10 read-write',
-        effect=Effect.RESTART,  # a server takes its pages when it starts
+        effect=Effect.RESTART,  # a server allocates its pages at start
     )
     return lines_or_skipped(LEVER, [line], facts)
 
@@ -139,17 +141,17 @@ def _directory(pool: HugePages) -> str:
 
 
 def _alternative(pool: HugePages, needed: int) -> str:
-    """Say how pages are borrowed instead of reserved, which the kernel does for sizes below 1 GB."""
+    """Return how to use surplus pages instead of reserved ones; empty for pages of 1 GB, which have none."""
     if pool.page_bytes >= GB:
         return ""
     return (
-        f". To borrow them from the server's start to its end instead: echo {needed} > "
-        f"{_directory(pool)}/nr_overcommit_hugepages, while memory is not scattered"
+        f". To allocate them only while the server runs: echo {needed} > "
+        f"{_directory(pool)}/nr_overcommit_hugepages, and start it while memory is not fragmented"
     )
 
 
-def _may_be_lent(ctx: PlanContext, pool: HugePages) -> int:
-    """Return how many pages more than the pool has the kernel may give to who asks."""
+def _possible_surplus(ctx: PlanContext, pool: HugePages) -> int:
+    """Return the number of surplus pages that the kernel may still allocate."""
     allowed = int(ctx.value(f"{_directory(pool)}/nr_overcommit_hugepages") or 0)
     pools = {} if ctx.host is None else ctx.host.memory.huge_pages.or_else({})
     found = pools.get(pool.page_bytes)
@@ -157,28 +159,28 @@ def _may_be_lent(ctx: PlanContext, pool: HugePages) -> int:
 
 
 def _shared_memory(ctx: PlanContext) -> tuple[int, int, str]:
-    """Return the planned shared memory in bytes, how much more it may be, and how it is known."""
+    """Return the planned shared memory in bytes, its margin of error in bytes, and its source."""
     if ctx.probe is not None:
-        told = ctx.probe.shared_memory_bytes(ctx.settings.planned)
-        if (known := told.or_none()) is not None:
-            return known, 0, told.source
+        probed = ctx.probe.shared_memory_bytes(ctx.settings.planned)
+        if (known := probed.or_none()) is not None:
+            return known, 0, probed.source
     estimate_bytes = shared_memory_bytes(ctx.settings)
     return estimate_bytes, int(estimate_bytes * ESTIMATE_MARGIN), "estimated, with a margin of 2 %"
 
 
 def _obstacle(ctx: PlanContext, pool: HugePages, size_bytes: int, needed: int) -> str | None:
     if size_bytes < WORTH_RESERVING_BYTES:
-        return "that is too little for page tables to matter"
+        return "too little for page tables to matter"
     host = ctx.host
     available = None if host is None else host.memory.available_bytes.or_none()
     missing_bytes = (needed - pool.usable) * pool.page_bytes
     if available is not None and missing_bytes > AVAILABLE_SHARE * available:
         return (
-            f"{numbers.size(missing_bytes)} are missing, and only {numbers.size(available)} of "
-            "memory are available"
+            f"{numbers.size(missing_bytes)} are missing, but only {numbers.size(available)} of "
+            "memory is available"
         )
     limits = None if host is None else host.limits.hugetlb_bytes.or_none()
     limit_bytes = (limits or {}).get(pool.page_bytes)
     if limit_bytes is not None and limit_bytes < size_bytes:
-        return f"the server's control group may have {numbers.size(limit_bytes)} of them"
+        return f"the server's control group is limited to {numbers.size(limit_bytes)} of them"
     return None

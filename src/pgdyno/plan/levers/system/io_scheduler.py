@@ -1,29 +1,29 @@
-"""io_scheduler: requests go to a disk without a head as they come.
+"""io_scheduler: no request scheduling for disks without a head.
 
 What it does:
-    Chooses the scheduler none for the disks of the data directory and of the WAL, where it is offered and the
-    disk has no head to move: an SSD, an NVMe disk, a disk of a virtual machine. Of a logical volume it sees
-    the volume, which has no scheduler, and not the disks below.
+    Chooses the scheduler none for the disks of the data directory and of the WAL, if it is available and the
+    disk has no head to move: an SSD, an NVMe disk, a disk of a virtual machine. For a logical volume it sees
+    only the volume, which has no scheduler, not the disks below.
 
 Why it helps:
-    The other schedulers sort and hold back requests, to save a disk head its way and to share the disk
-    between programs. A disk without a head gains nothing by it, and a virtual one is scheduled by the machine
-    below once more. What remains is the CPU time, and one lock that all who read and write have to take.
+    The other schedulers sort and delay requests, to save head movements and to share the disk between
+    programs. A disk without a head gains nothing, and the host schedules a virtual disk's requests again.
+    The remaining cost is CPU time, and one lock that all readers and writers must take.
 
 When it hurts:
-    mq-deadline lets reads pass before writes: on a slow SSD reads may wait longer while a checkpoint writes.
-    With the scheduler the kernel sets nr_requests anew, and forgets what was set below queue/iosched.
+    mq-deadline prefers reads to writes: without it, on a slow SSD, reads may wait longer while a checkpoint
+    writes. A change of scheduler makes the kernel reset nr_requests and the tunables in queue/iosched.
 
 How it is verified:
-    The kernel's choice, read anew.
+    The active scheduler is read back from the kernel.
 
 How it is undone:
-    The scheduler found is chosen again, with the tunables that it begins with.
+    The scheduler found is chosen again, with its default tunables.
 
 Evidence:
-    Linux itself takes none for disks with several hardware queues. Oracle's guide for its database advises
+    Linux uses none by default for disks with several hardware queues. Oracle's guide for its database advises
     none for SSD and NVMe disks. In whole trials (sysbench, 2 CPUs, a virtual disk, 11 and 12 rounds) no
-    effect was found; one below 13 to 22 % would have been missed.
+    effect was found; an effect below 13 to 22 % would have been missed.
 
 References:
     https://docs.kernel.org/block/switching-sched.html
@@ -63,7 +63,7 @@ LEVER = Lever(
     files=(SCHEDULERS,),
     needs=(Need.DISKS,),
     is_instant=True,
-    switch_s=0.03,  # measured: 24 to 32 ms, until requests under way are done
+    switch_s=0.03,  # measured: 24 to 32 ms, until requests in flight are done
 )
 
 
@@ -76,9 +76,9 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
             LEVER,
             _path(disk),
             NONE,
-            reason=f"{ctx.value(_path(disk))} sorts and holds back requests for a disk head, and {disk.name} "
-            "has none",
-            evidence="Linux takes none itself for disks with several queues; Oracle's guide for SSD and NVMe",
+            reason=f"{ctx.value(_path(disk))} sorts and delays requests for a disk head, but {disk.name} has "
+            "no head",
+            evidence="Linux's default for disks with several queues; Oracle's guide for SSD and NVMe",
         )
         for disk in ctx.disks
         if left[disk.name] is None
@@ -91,19 +91,19 @@ def _path(disk: BlockDevice) -> str:
 
 
 def _why_left(ctx: PlanContext, disk: BlockDevice) -> str | None:
-    """Say why a disk keeps the scheduler that it has; None if it need not."""
+    """Return why a disk keeps its scheduler; None if it should be changed."""
     found = ctx.value(_path(disk))
     if found is None:
         return f"{disk.name} has no scheduler"
     if found == NONE:
-        return f"{disk.name} has the scheduler none already"
+        return f"{disk.name} already has the scheduler none"
     if NONE not in choices_in(ctx.file(_path(disk)).or_else("")):
         return f"this kernel does not offer none for {disk.name}"
     rotates = disk.is_rotational.or_none()
     if rotates is None:
         return f"whether {disk.name} rotates is not known"
     is_real = ctx.host is not None and not is_virtual(ctx.host)
-    return f"{disk.name} rotates, and {found} saves its head some of the way" if rotates and is_real else None
+    return f"{disk.name} rotates, and {found} saves head movements" if rotates and is_real else None
 
 
 def _concerned(ctx: PlanContext) -> Sequence[str]:

@@ -1,25 +1,25 @@
-"""numa_balancing: shared memory is not moved about between NUMA nodes.
+"""numa_balancing: no migration of shared memory between NUMA nodes.
 
 What it does:
     Turns kernel.numa_balancing off on a machine with several NUMA nodes.
 
 Why it helps:
-    To see which node uses a page, the kernel takes pages out of the page tables again and again, and waits
-    for the minor faults. Processes on all nodes use the same shared buffers: there is no node to which they
-    belong, and the faults are paid for nothing.
+    To find out which node uses a page, the kernel repeatedly unmaps pages and observes the resulting minor
+    faults. Processes on all nodes use the same shared buffers, which belong to no single node, so these
+    faults are wasted.
 
 When it hurts:
-    Private memory of long sorts is no longer moved to where its process runs. Servers of other kinds on the
+    Private memory of long sorts no longer migrates to the node of its process. Other kinds of servers on the
     machine may gain from balancing.
 
 How it is verified:
-    The kernel's value, read anew.
+    The value is read back from the kernel.
 
 How it is undone:
     The value found is written back.
 
 Evidence:
-    The kernel's documentation says that the faults are not always worth it. Remote memory cost 4.5 % with
+    The kernel's documentation: the benefit does not always outweigh the faults. Remote memory cost 4.5 % with
     huge pages and 7 % without in a published TPROC-C run; not measured by pgdyno yet.
 
 References:
@@ -50,7 +50,7 @@ OFF, ORDINARY = "0", "1"
 
 LEVER = Lever(
     name="numa_balancing",
-    title="no moving of pages between NUMA nodes",
+    title="no page migration between NUMA nodes",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
@@ -59,7 +59,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose to turn it off where there are nodes to move pages between."""
+    """Propose to turn it off on a machine with several NUMA nodes."""
     found = ctx.value(BALANCING)
     if found not in (OFF, ORDINARY):
         return Skipped(LEVER.name, f"kernel.numa_balancing is {found}: it also moves pages to slower memory")
@@ -67,16 +67,16 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if nodes is None:
         return Skipped(LEVER.name, f"the NUMA nodes are not known (kernel.numa_balancing = {found})")
     if nodes == 1:
-        return Skipped(LEVER.name, f"with one NUMA node it does nothing (kernel.numa_balancing = {found})")
+        return Skipped(LEVER.name, f"no effect with one NUMA node (kernel.numa_balancing = {found})")
     line = propose_file(
         ctx,
         LEVER,
         BALANCING,
         OFF,
-        reason=f"the shared buffers are used from all {nodes} NUMA nodes, and belong to none of them",
+        reason=f"all {nodes} NUMA nodes use the shared buffers, which belong to none of them",
         evidence="Linux, sysctl/kernel.rst",
     )
-    return lines_or_skipped(LEVER, [line], f"{nodes} NUMA nodes, and balancing is off already")
+    return lines_or_skipped(LEVER, [line], f"{nodes} NUMA nodes, and balancing is already off")
 
 
 detect = detect_files(LEVER, plan)

@@ -1,27 +1,27 @@
-"""receive_flow_steering: packets are taken in on the CPU where their backend runs.
+"""receive_flow_steering: packets are processed on the CPU of their backend.
 
 What it does:
-    Where a receive queue steers packets to other CPUs (see receive_packet_steering), gives the kernel the two
-    tables by which it remembers on which CPU each connection is read: rps_sock_flow_entries for the machine,
-    rps_flow_cnt for the queue. Either alone does nothing.
+    If a receive queue steers packets to other CPUs (see receive_packet_steering), sizes the kernel's two
+    tables that record the reading CPU of each connection: rps_sock_flow_entries for the machine, rps_flow_cnt
+    for the queue. Neither has an effect alone.
 
 Why it helps:
-    Without them the CPU is chosen by a hash of the addresses, and the backend reads on another: what one CPU
-    has just written into its caches the other has to fetch.
+    Without them a hash of the addresses chooses the CPU, and the backend reads on a different one, which must
+    fetch the data from the first CPU's caches.
 
 When it hurts:
-    Backends that wander from CPU to CPU take their packets with them, and a CPU that is busy with a backend
-    gets its packets besides. Without steering it does nothing.
+    Packet processing follows backends that migrate between CPUs, and a CPU busy with a backend must process
+    its packets too. Without packet steering it has no effect.
 
 How it is verified:
-    The kernel's values, read anew; NET_RX in /proc/softirqs shows which CPUs do the work.
+    The values are read back from the kernel; NET_RX in /proc/softirqs shows which CPUs do the work.
 
 How it is undone:
     The values found are written back.
 
 Evidence:
-    The kernel's documentation found 32768 entries to work fairly well on a server under moderate load, all of
-    them for a single queue, else a share for each. No figure of our own yet.
+    According to the kernel's documentation, 32768 entries work fairly well on a moderately loaded server; a
+    single queue gets all of them, several queues a share each. Not yet measured by pgdyno.
 
 References:
     https://docs.kernel.org/networking/scaling.html#rfs-receive-flow-steering
@@ -54,13 +54,13 @@ ENTRIES = 32768  # Linux, networking/scaling.rst; both tables have sizes that ar
 
 LEVER = Lever(
     name="receive_flow_steering",
-    title="packets taken in where their backend runs",
+    title="packets processed on the CPU of their backend",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=(OF_MACHINE, QUEUES + OF_QUEUE),
     reads=(QUEUES + MASK,),
-    order_after={"receive_packet_steering": "flows are steered only where packets are"},
+    order_after={"receive_packet_steering": "flow steering requires packet steering"},
 )
 
 
@@ -71,7 +71,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     steering = [(nic, path) for nic in nics(ctx) for path in _queues(ctx, nic) if _steers(ctx, path)]
     if not steering:
         names = ", ".join(nic.name for nic in nics(ctx))
-        return Skipped(LEVER.name, f"no queue of {names} steers packets to other CPUs, which comes first")
+        return Skipped(LEVER.name, f"no queue of {names} steers packets to other CPUs, which is required")
     entries = max(ENTRIES, int(ctx.value(OF_MACHINE) or 0))
     wanted = {OF_MACHINE: entries}
     wanted |= {path: _share(entries, nic) for nic, path in steering}
@@ -81,17 +81,17 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
             LEVER,
             path,
             str(count),
-            reason=f"{steering[0][0].name} steers packets to CPUs by a hash, not to where the backend runs",
+            reason=f"{steering[0][0].name} steers packets to CPUs by a hash, not to the backend's CPU",
             evidence="Linux, networking/scaling.rst, suggested configuration of RFS",
         )
         for path, count in wanted.items()
         if int(ctx.value(path) or 0) < count
     ]
-    return lines_or_skipped(LEVER, lines, f"flows are steered already, with {entries} entries")
+    return lines_or_skipped(LEVER, lines, f"flows are already steered, with {entries} entries")
 
 
 def _queues(ctx: PlanContext, nic: Nic) -> tuple[str, ...]:
-    """Return the file with the size of the table of each of the card's receive queues."""
+    """Return the file with the table size of each of the card's receive queues."""
     return ctx.files(QUEUES.replace("*", nic.name, 1) + OF_QUEUE)
 
 
@@ -100,7 +100,7 @@ def _steers(ctx: PlanContext, path: str) -> bool:
 
 
 def _share(entries: int, nic: Nic) -> int:
-    """Return a queue's part of the entries, rounded up as the kernel does."""
+    """Return a queue's share of the entries, rounded up to a power of two as the kernel does."""
     queues = nic.rx_queues.or_else(1)
     return 1 << ((entries // queues) - 1).bit_length()
 

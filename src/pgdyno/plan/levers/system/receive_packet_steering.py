@@ -1,27 +1,27 @@
-"""receive_packet_steering: all CPUs process packets, where the network card uses only one.
+"""receive_packet_steering: all CPUs process packets of a network card that uses only one.
 
 What it does:
-    On a network card with one receive queue lets the CPUs that the server may use process what it receives
-    (rps_cpus), on machines with 4 CPUs or more and one NUMA node.
+    For a network card with one receive queue, distributes its packets to all CPUs that the server may use
+    (rps_cpus), on machines with 4 or more CPUs and one NUMA node.
 
 Why it helps:
-    One queue has one interrupt, and the CPU that takes it does the TCP work for all clients: it is busy while
-    others are idle, and the backends that run there are slow.
+    One queue has one interrupt, and the CPU that handles it does the TCP work for all clients: it is busy
+    while others are idle, and its backends are slow.
 
 When it hurts:
-    Every packet costs an interrupt between CPUs. On two or three CPUs, and with a queue for every CPU,
-    nothing is gained for it.
+    Every packet costs an inter-processor interrupt. With two or three CPUs, or a queue per CPU, there is no
+    gain in return.
 
 How it is verified:
-    The kernel's mask, read anew; NET_RX in /proc/softirqs shows which CPUs do the work.
+    The mask is read back from the kernel; NET_RX in /proc/softirqs shows which CPUs do the work.
 
 How it is undone:
     The mask found is written back.
 
 Evidence:
-    The kernel's documentation suggests it for cards with a single queue, and calls it redundant where every
-    CPU has a queue. Amazon advises against it for its Graviton machines, whose cards have several. No figure
-    of our own yet.
+    The kernel's documentation suggests it for cards with a single queue, and calls it redundant if every CPU
+    has a queue. Amazon advises against it for its Graviton machines, which have cards with several queues.
+    Not yet measured by pgdyno.
 
 References:
     https://docs.kernel.org/networking/scaling.html#rps-receive-packet-steering
@@ -49,11 +49,11 @@ from pgdyno.plan.levers._contract import (
 from pgdyno.plan.levers.system._network import cpus, is_empty, mask_of, nics, nothing_to_gain
 
 FIRST_QUEUE = "/sys/class/net/*/queues/rx-0/rps_cpus"
-FEWEST_CPUS = 4  # arbitrary: below it the CPU with the interrupt is a large part of the machine anyway
+FEWEST_CPUS = 4  # arbitrary: with fewer, the CPU with the interrupt is a large share of the machine anyway
 
 LEVER = Lever(
     name="receive_packet_steering",
-    title="packets of a single queue taken in by all CPUs",
+    title="packets of a single queue processed by all CPUs",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
@@ -74,8 +74,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
             LEVER,
             _path(nic),
             mask_of(cpus(ctx)),
-            reason=f"{nic.name} has one receive queue: one of {len(cpus(ctx))} CPUs receives from all "
-            "clients",
+            reason=f"{nic.name} has one receive queue: one of {len(cpus(ctx))} CPUs receives for all clients",
             evidence="Linux, networking/scaling.rst, suggested configuration of RPS",
         )
         for nic in nics(ctx)
@@ -87,10 +86,10 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
 def _why_not_here(ctx: PlanContext) -> str | None:
     count = len(cpus(ctx))
     if count < FEWEST_CPUS:
-        return f"{count} CPUs: what one of them saves, the interrupts between them cost"
+        return f"{count} CPUs: inter-processor interrupts would cost as much as one of them saves"
     nodes = None if ctx.host is None else ctx.host.cpu.numa_nodes.or_none()
     is_one = nodes is None or nodes == 1
-    return None if is_one else f"{nodes} NUMA nodes: packets should stay on the network card's own"
+    return None if is_one else f"{nodes} NUMA nodes: packets should stay on the network card's node"
 
 
 def _why_left(ctx: PlanContext, nic: Nic) -> str | None:
@@ -98,8 +97,8 @@ def _why_left(ctx: PlanContext, nic: Nic) -> str | None:
     if queues is None or found is None:
         return f"the queues of {nic.name} are not known"
     if queues > 1:
-        return f"{nic.name} has {queues} receive queues, each with its interrupt"
-    return None if is_empty(found) else f"{nic.name} steers packets already ({found})"
+        return f"{nic.name} has {queues} receive queues, each with its own interrupt"
+    return None if is_empty(found) else f"{nic.name} already steers packets ({found})"
 
 
 def _path(nic: Nic) -> str:

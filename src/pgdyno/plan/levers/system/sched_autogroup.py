@@ -1,25 +1,25 @@
-"""sched_autogroup: CPU time is shared between processes, not between sessions.
+"""sched_autogroup: CPU time is shared between processes, not between login sessions.
 
 What it does:
     Turns kernel.sched_autogroup_enabled off.
 
 Why it helps:
-    Autogroups were made for desktops: all processes of one session share what one session gets. A server with
-    a hundred backends then gets as much of the CPUs as one login shell with one busy program.
+    Autogroups are designed for desktops: all processes of a session together get the share of one session. A
+    server with a hundred backends then gets as much CPU time as one login shell with one busy program.
 
 When it hurts:
     On a desktop a build in one terminal slows down everything else.
 
 How it is verified:
-    The kernel's value, read anew. It concerns processes that start afterwards.
+    The value is read back from the kernel. It applies to processes started afterwards.
 
 How it is undone:
     The value found is written back.
 
 Evidence:
-    A report of 2013 (many backends, Linux 3.2) has a large effect. In whole trials (sysbench read-write, 2
+    A report of 2013 (many backends, Linux 3.2) shows a large effect. In whole trials (sysbench read-write, 2
     CPUs, 11 and 12 rounds) throughput was +5.8 % (-5.0 ... +17.8) by default and +12.7 % (+0.1 ... +26.8)
-    with the plan, neither decided after correction; read-only no effect was found.
+    with the plan, both undecided after correction; no effect was found read-only.
 
 References:
     https://man7.org/linux/man-pages/man7/sched.7.html
@@ -66,7 +66,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         reason="all backends together get as much CPU time as one login session",
         evidence='sched(7), "The autogroup feature"',
     )
-    return lines_or_skipped(LEVER, [line], "autogroups are off already")
+    return lines_or_skipped(LEVER, [line], "autogroups are already off")
 
 
 detect = detect_files(LEVER, plan)

@@ -1,25 +1,25 @@
-"""sched_base_slice: a process keeps its CPU as long as on a larger machine.
+"""sched_base_slice: time slices as long as on a larger machine.
 
 What it does:
-    Raises the scheduler's base slice to 2.8 ms where it is less: what Linux itself takes on machines with 8
-    CPUs or more. Kernels from 6.6 on have it, and show it in debugfs.
+    Raises the scheduler's base slice to 2.8 ms if it is less; this is Linux's default on machines with 8 or
+    more CPUs. Kernels from 6.6 on have it, and show it in debugfs.
 
 Why it helps:
-    On a machine with few CPUs the kernel makes slices short, so that a desktop answers at once. Of the many
-    processes of a server each is then interrupted sooner, also while it holds a lock that others wait for;
-    what it had in the caches is gone when it goes on.
+    On a machine with few CPUs the kernel uses short slices, to keep desktops responsive. Each of a server's
+    many processes is then preempted sooner, even while it holds a lock that others wait for, and finds its
+    cached data evicted when it resumes.
 
 When it hurts:
-    Whoever wakes up waits longer for a CPU: with clients on the same machine their answers may be late.
+    A woken process waits longer for a CPU: clients on the same machine may see higher latency.
 
 How it is verified:
-    The kernel's value, read anew.
+    The value is read back from the kernel.
 
 How it is undone:
     The value found is written back.
 
 Evidence:
-    The rule is argued; not measured by pgdyno yet.
+    The rule is reasoned; not measured by pgdyno yet.
 
 References:
     https://docs.kernel.org/scheduler/sched-eevdf.html
@@ -59,9 +59,9 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose a large machine's slice where it is shorter."""
+    """Propose a large machine's slice if the present one is shorter."""
     found_ns = int(ctx.value(SLICE) or 0)
-    now = f"a process may be interrupted after {found_ns / NS_PER_MS:g} ms"
+    now = f"a process may be preempted after {found_ns / NS_PER_MS:g} ms"
     if found_ns >= LARGE_MACHINE_NS:
         return Skipped(LEVER.name, f"{now}, as on machines with 8 CPUs or more")
     line = propose_file(
@@ -70,7 +70,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         SLICE,
         str(LARGE_MACHINE_NS),
         reason=f"{now}, on machines with 8 CPUs or more after {LARGE_MACHINE_NS / NS_PER_MS:g} ms",
-        evidence="Linux, kernel/sched/fair.c; the rule is argued, not measured",
+        evidence="Linux, kernel/sched/fair.c; the rule is reasoned, not measured",
     )
     return lines_or_skipped(LEVER, [line], now)
 

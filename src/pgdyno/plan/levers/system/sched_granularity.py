@@ -1,26 +1,26 @@
-"""sched_granularity: processes are interrupted less often, on kernels before 6.6.
+"""sched_granularity: processes are preempted less often, on kernels before 6.6.
 
 What it does:
-    Raises the least time that a process runs to 10 ms, and the lead that one which wakes up needs to
-    interrupt it to 15 ms, where they are less. Both were sysctls before Linux 5.13, and in debugfs from there
-    to 6.5; later kernels have another scheduler (see sched_base_slice).
+    Raises the minimum run time of a process to 10 ms, and the lead that a woken process needs to preempt it
+    to 15 ms, if they are less. Both were sysctls before Linux 5.13, and in debugfs from there to 6.5; later
+    kernels have a different scheduler (see sched_base_slice).
 
 Why it helps:
-    With many backends on few CPUs each runs for a short time and loses its caches; a backend that is
-    interrupted while it holds a lock stops all that wait for it.
+    With many backends on few CPUs, each runs for a short time and loses its cached data; a backend preempted
+    while it holds a lock stops all that wait for it.
 
 When it hurts:
-    Whoever wakes up waits longer for a CPU: with clients on the same machine their answers may be late.
+    A woken process waits longer for a CPU: clients on the same machine may see higher latency.
 
 How it is verified:
-    The kernel's values, read anew.
+    The values are read back from the kernel.
 
 How it is undone:
     The values found are written back.
 
 Evidence:
-    TuneD's profile postgresql sets 10 ms, throughput-performance, which it includes, 15 ms. No figure of our
-    own yet.
+    TuneD's profile postgresql sets 10 ms; throughput-performance, which it includes, sets 15 ms. Not yet
+    measured by pgdyno.
 
 References:
     https://docs.kernel.org/scheduler/sched-design-CFS.html
@@ -57,7 +57,7 @@ NS_PER_MS = 1_000_000
 
 LEVER = Lever(
     name="sched_granularity",
-    title="processes interrupted less often (Linux before 6.6)",
+    title="processes preempted less often (Linux before 6.6)",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
@@ -67,7 +67,7 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose TuneD's values where the kernel interrupts earlier."""
+    """Propose TuneD's values if the kernel preempts earlier."""
     found_ns = {path: int(value) for path in LEAST_NS if (value := ctx.value(path)) is not None}
     connections = ctx.settings.text("max_connections")
     lines = [
@@ -76,7 +76,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
             LEVER,
             path,
             str(LEAST_NS[path]),
-            reason=f"up to {connections} backends may interrupt each other after {value_ns / NS_PER_MS:g} ms",
+            reason=f"up to {connections} backends may preempt each other after {value_ns / NS_PER_MS:g} ms",
             evidence="TuneD's profiles postgresql and throughput-performance",
         )
         for path, value_ns in found_ns.items()

@@ -1,25 +1,25 @@
-"""sched_migration_cost: processes wander less from CPU to CPU.
+"""sched_migration_cost: processes migrate less between CPUs.
 
 What it does:
-    Raises the time for which the kernel takes a process to be warm in its CPU's caches to 5 ms, where it is
-    less. It is in debugfs from Linux 5.13 on, and was a sysctl before.
+    Raises the time for which the kernel considers a process cache-hot on its CPU to 5 ms, if it is less. It
+    is in debugfs from Linux 5.13 on, and was a sysctl before.
 
 Why it helps:
-    A CPU that is idle for a moment fetches a process from another one, unless that ran only just before. At
-    0.5 ms this takes many backends away from their caches, and costs the search each time.
+    A CPU that becomes idle pulls a process from another one, unless that process ran very recently. At 0.5 ms
+    this moves many backends away from their cached data, and costs a search each time.
 
 When it hurts:
-    Where few processes have to run, a CPU may stay idle while another has two.
+    With few runnable processes, a CPU may stay idle while another has two.
 
 How it is verified:
-    The kernel's value, read anew.
+    The value is read back from the kernel.
 
 How it is undone:
     The value found is written back.
 
 Evidence:
-    A report of 2013 (many backends, Linux 3.2) advises 5 ms; TuneD's profile postgresql sets 50 ms. No figure
-    of our own yet.
+    A report of 2013 (many backends, Linux 3.2) advises 5 ms; TuneD's profile postgresql sets 50 ms. Not yet
+    measured by pgdyno.
 
 References:
     https://www.postgresql.org/message-id/50E4AAB1.9040902@optionshouse.com
@@ -51,7 +51,7 @@ NS_PER_MS = 1_000_000
 
 LEVER = Lever(
     name="sched_migration_cost",
-    title="processes stay where their caches are warm",
+    title="processes stay on CPUs with their cached data",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
@@ -62,9 +62,9 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose 5 ms where there are CPUs to wander between."""
+    """Propose 5 ms on a machine with several CPUs."""
     if ctx.cpu_count < 2:
-        return Skipped(LEVER.name, "with one CPU there is nowhere to wander")
+        return Skipped(LEVER.name, "no migration with one CPU")
     found_ns = {path: int(value) for path in COSTS if (value := ctx.value(path)) is not None}
     lines = [
         propose_file(
@@ -80,7 +80,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         if cost_ns < WARM_NS
     ]
     costs = ", ".join(f"{cost_ns / NS_PER_MS:g} ms" for cost_ns in found_ns.values())
-    return lines_or_skipped(LEVER, lines, f"a process is taken to be warm for {costs} already")
+    return lines_or_skipped(LEVER, lines, f"a process is already considered cache-hot for {costs}")
 
 
 detect = detect_files(LEVER, plan)

@@ -1,26 +1,26 @@
 """swappiness: the kernel drops cached file pages before it swaps out a server's memory.
 
 What it does:
-    Lowers vm.swappiness to 10 where it is higher.
+    Lowers vm.swappiness to 10 if it is higher.
 
 Why it helps:
-    shared_buffers and sorts are anonymous or shared memory: at 60 the kernel may swap out what has not been
-    used for a while in favour of file pages that are read once, such as a backup's. Reading it back stalls a
+    shared_buffers and sorts use anonymous or shared memory: at 60 the kernel may swap out recently unused
+    pages in favour of file pages that are read once, such as a backup's. Swapping them in stalls a
     transaction for milliseconds.
 
 When it hurts:
     On a machine that needs swap for other programs, their pages stay in memory longer.
 
 How it is verified:
-    The kernel's value, read anew.
+    The value is read back from the kernel.
 
 How it is undone:
     The value found is written back.
 
 Evidence:
-    TuneD's postgresql profile sets 3, common advice is 1 to 10. It matters under memory pressure only: no
-    throughput is promised. In whole trials with memory to spare (sysbench, 2 CPUs, 11 and 12 rounds) no
-    effect was found; one below 10 to 20 % would have been missed.
+    TuneD's postgresql profile sets 3; common advice is 1 to 10. It matters only under memory pressure, and no
+    gain in throughput is expected. In whole trials with ample memory (sysbench, 2 CPUs, 11 and 12 rounds) no
+    effect was found; an effect below 10 to 20 % would have been missed.
 
 References:
     https://docs.kernel.org/admin-guide/sysctl/vm.html#swappiness
@@ -58,10 +58,10 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose 10 where the kernel swaps more readily."""
+    """Propose 10 if the present value is higher."""
     found = int(ctx.value(SWAPPINESS) or 0)
     if found <= HIGHEST:
-        return Skipped(LEVER.name, f"vm.swappiness is {found} already")
+        return Skipped(LEVER.name, f"vm.swappiness is already {found}")
     line = propose_file(
         ctx,
         LEVER,
@@ -70,7 +70,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         reason=f"at {found} the kernel swaps out server memory to keep file pages that are read once",
         evidence="Linux, sysctl/vm.rst; TuneD's profile postgresql sets 3",
     )
-    return lines_or_skipped(LEVER, [line], "as it should be")
+    return lines_or_skipped(LEVER, [line], "already set")
 
 
 detect = detect_files(LEVER, plan)

@@ -1,25 +1,26 @@
-"""tcp_backlog: as many connections may wait to be accepted as the server asks for.
+"""tcp_backlog: a listen backlog as long as the server requests.
 
 What it does:
-    Raises net.core.somaxconn to twice max_connections where it is less: so long a queue does PostgreSQL ask
-    for. Without SYN cookies net.ipv4.tcp_max_syn_backlog too, the queue of connections that are being made.
+    Raises net.core.somaxconn to twice max_connections, the backlog that PostgreSQL requests, if it is less.
+    Without SYN cookies also net.ipv4.tcp_max_syn_backlog, the queue of incomplete connections.
 
 Why it helps:
-    When many clients connect at once, as after a failover, those beyond the queue's end are refused (Unix
-    sockets) or try again after a second (TCP).
+    When many clients connect at once, for example after a failover, those that do not fit into the queue are
+    refused (Unix sockets) or retry after a second (TCP).
 
 When it hurts:
-    It does not: a queue takes memory while it is filled. Clients of a server that is overloaded wait longer
-    until they are told.
+    Hardly: a queue takes memory only while it is filled. Clients of an overloaded server wait longer until
+    they are refused.
 
 How it is verified:
-    The kernel's value, read anew. The server asks when it starts: ss -lnt then shows the length, as Send-Q.
+    The value is read back from the kernel. The server requests its backlog at start; ss -lnt then shows the
+    length as Send-Q.
 
 How it is undone:
-    The value found is written back; the server's queue stays as long as it is until the server starts anew.
+    The value found is written back; the server's queue keeps its length until the server is restarted.
 
 Evidence:
-    The source of PostgreSQL (ListenServerPort) and of listen(2). It is no gain in throughput.
+    The source code of PostgreSQL (ListenServerPort); listen(2). It does not increase throughput.
 
 References:
     https://man7.org/linux/man-pages/man2/listen.2.html
@@ -51,26 +52,26 @@ LONGEST = 65535  # older kernels keep a queue's length in 16 bits
 
 LEVER = Lever(
     name="tcp_backlog",
-    title="connections that may wait to be accepted",
+    title="listen backlog for connecting clients",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=(ACCEPTED, BEING_MADE),
     reads=(COOKIES,),
-    order_after={"max_connections": "the server asks for a queue twice as long"},
+    order_after={"max_connections": "the server requests a backlog of twice this number"},
 )
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose the server's requested backlog where the kernel grants less."""
+    """Propose the server's requested backlog if the kernel allows less."""
     if obstacle := other_network(ctx):
         return Skipped(LEVER.name, obstacle)
     wanted = min(2 * int(ctx.settings.number("max_connections")), LONGEST)
-    asked = f"the server asks for a queue of {wanted}, twice max_connections"
-    reasons = {ACCEPTED: f"{asked}, and gets {ctx.value(ACCEPTED)}; the longer one from its next start on"}
+    requested = f"the server requests a backlog of {wanted}, twice max_connections"
+    reasons = {ACCEPTED: f"{requested}, but gets {ctx.value(ACCEPTED)}; effective from its next start"}
     if _needs_both(ctx):
         found = ctx.value(BEING_MADE)
-        reasons[BEING_MADE] = f"{asked}, and without SYN cookies {found} connections may be in the making"
+        reasons[BEING_MADE] = f"{requested}; without SYN cookies, only {found} connections may be incomplete"
     lines = [
         propose_file(
             ctx,
@@ -83,11 +84,11 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         for path, reason in reasons.items()
         if int(ctx.value(path) or wanted) < wanted
     ]
-    return lines_or_skipped(LEVER, lines, f"{asked}, and {ctx.value(ACCEPTED)} connections may wait")
+    return lines_or_skipped(LEVER, lines, f"{requested}; the kernel allows {ctx.value(ACCEPTED)}")
 
 
 def _needs_both(ctx: PlanContext) -> bool:
-    """Whether connections in the making have a limit too: with SYN cookies, and locally, they have none."""
+    """Whether incomplete connections are limited too: only without SYN cookies and for remote clients."""
     return ctx.value(COOKIES) == "0" and nothing_to_gain(ctx) is None
 
 

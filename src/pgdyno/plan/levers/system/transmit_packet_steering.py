@@ -1,27 +1,26 @@
 """transmit_packet_steering: each CPU sends through its own queue.
 
 What it does:
-    On a network card that has a transmit queue for every CPU, and whose driver has not assigned them, gives
-    each CPU that the server may use one queue (xps_cpus).
+    For a network card with a transmit queue for every CPU that the driver has not assigned, gives each CPU
+    that the server may use one queue (xps_cpus).
 
 Why it helps:
-    Who sends takes the queue's lock, and the CPU that is told when a packet has left frees its memory. With a
-    queue for each CPU nobody waits for another's lock, and the memory is still in the caches.
+    A sender takes the queue's lock, and the CPU that handles a packet's completion frees its memory. With a
+    queue per CPU, no sender waits for another's lock, and the memory is still in the caches.
 
 When it hurts:
-    Where queues have to be shared, which CPUs should share one depends on their caches and on where the
-    interrupts go: that is left to the driver. Cards with one queue have no choice to make, and the kernel
-    shows no mask for them.
+    If CPUs must share queues, the best assignment depends on their caches and on the interrupts: that is left
+    to the driver. For cards with one queue there is no choice, and the kernel shows no mask.
 
 How it is verified:
-    The kernel's masks, read anew; ethtool -S shows, with many drivers, which queue sends how much.
+    The masks are read back from the kernel; with many drivers, ethtool -S shows the traffic per queue.
 
 How it is undone:
     The masks found are written back.
 
 Evidence:
-    The kernel's documentation prefers one CPU to a queue. Many drivers do it themselves. No figure of our own
-    yet.
+    The kernel's documentation prefers one CPU per queue. Many drivers assign them that way. Not yet measured
+    by pgdyno.
 
 References:
     https://docs.kernel.org/networking/scaling.html#xps-transmit-packet-steering
@@ -55,13 +54,13 @@ LEVER = Lever(
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
     files=(QUEUE_MASKS,),
-    without_files="no network card has several transmit queues, between which there would be a choice",
+    without_files="no network card has several transmit queues to choose from",
     facts=("host.limits.cpuset",),
 )
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose a queue for each CPU where nobody has assigned them."""
+    """Propose a queue for each CPU if the queues are not assigned yet."""
     if obstacle := nothing_to_gain(ctx):
         return Skipped(LEVER.name, obstacle)
     left = {nic.name: _why_left(ctx, nic) for nic in nics(ctx)}
@@ -71,8 +70,8 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
             LEVER,
             path,
             mask_of([cpu]),
-            reason=f"any of {len(cpus(ctx))} CPUs may send through any queue of {nic.name}, and waits for "
-            "its lock",
+            reason=f"any of {len(cpus(ctx))} CPUs may send through any queue of {nic.name}, and then waits "
+            "for its lock",
             evidence="Linux, networking/scaling.rst, suggested configuration of XPS",
         )
         for nic in nics(ctx)
@@ -86,14 +85,14 @@ def _why_left(ctx: PlanContext, nic: Nic) -> str | None:
     queues, count = nic.tx_queues.or_else(0), len(cpus(ctx))
     found = [mask for path in _paths(nic) if (mask := ctx.value(path)) is not None]
     if queues == 1:
-        return f"{nic.name} has one transmit queue: there is no choice"
+        return f"{nic.name} has one transmit queue: no choice"
     if not queues or len(found) < queues:
         return f"the transmit queues of {nic.name} are not known"
     if not all(map(is_empty, found)):
-        return f"the transmit queues of {nic.name} are assigned already ({'; '.join(found)})"
+        return f"the transmit queues of {nic.name} are already assigned ({'; '.join(found)})"
     if queues < count:
         have = f"{nic.name} has {queues} transmit queues for {count} CPUs"
-        return f"{have}: which share one is the driver's choice"
+        return f"{have}: the sharing is the driver's choice"
     return None
 
 

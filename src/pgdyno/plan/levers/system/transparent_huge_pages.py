@@ -1,26 +1,26 @@
-"""transparent_huge_pages: huge pages for those who ask, and no waiting for them.
+"""transparent_huge_pages: only on request (madvise), and without stalls for compaction.
 
 What it does:
-    Sets the policy to madvise where it is always, and the effort at a page fault (defrag) to madvise where it
-    is always. A policy of never or madvise stays.
+    Sets the policy to madvise if it is always, and defrag, the effort at a page fault, to madvise if it is
+    always. A policy of never or madvise is unchanged.
 
 Why it helps:
-    With always, every allocation of a backend may take a huge page: 2 MB are cleared where a few kB were
-    wanted, and with defrag the backend itself compacts memory first, which stalls it. Shared memory does not
-    profit: it takes huge pages from the pool (see huge_page_pool) or by shmem_enabled.
+    With always, every allocation of a backend may take a huge page: 2 MB are cleared where a few kB are
+    needed, and with defrag the backend itself compacts memory first, which stalls it. Shared memory does not
+    benefit: its huge pages come from the pool (see huge_page_pool) or from shmem_enabled.
 
 When it hurts:
     Sorts and hash tables of many MB gain from always.
 
 How it is verified:
-    The kernel's choice, read anew.
+    The value is read back from the kernel.
 
 How it is undone:
-    The choice found is written back.
+    The value found is written back.
 
 Evidence:
-    TuneD's postgresql profile turns transparent huge pages off, providers' guides differ; no figure of our
-    own yet.
+    TuneD's postgresql profile turns transparent huge pages off; providers' guides differ. Not yet measured by
+    pgdyno.
 
 References:
     https://docs.kernel.org/admin-guide/mm/transhuge.html
@@ -46,11 +46,11 @@ from pgdyno.plan.levers._contract import (
 
 POLICY = "/sys/kernel/mm/transparent_hugepage/enabled"
 EFFORT = "/sys/kernel/mm/transparent_hugepage/defrag"
-FOR_ALL, FOR_WHO_ASKS = "always", "madvise"
+FOR_ALL, ON_REQUEST = "always", "madvise"
 
 LEVER = Lever(
     name="transparent_huge_pages",
-    title="transparent huge pages for those who ask",
+    title="transparent huge pages only on request",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
     maturity=Maturity.PREVIEW,
@@ -60,22 +60,22 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose madvise where the kernel does it for everybody."""
+    """Propose madvise where the kernel's value is always."""
     reasons = {
         POLICY: "every allocation may take and clear a huge page",
-        EFFORT: "a backend that takes one compacts memory itself first",
+        EFFORT: "a backend that takes a huge page first compacts memory itself",
     }
     lines = [
         propose_file(
             ctx,
             LEVER,
             path,
-            FOR_WHO_ASKS,
+            ON_REQUEST,
             reason=f"with {FOR_ALL}, {reason}",
             evidence="Linux, mm/transhuge.rst; TuneD's profile postgresql turns them off",
         )
         for path, reason in reasons.items()
-        if ctx.value(path) == FOR_ALL and FOR_WHO_ASKS in choices_in(ctx.file(path).or_else(""))
+        if ctx.value(path) == FOR_ALL and ON_REQUEST in choices_in(ctx.file(path).or_else(""))
     ]
     found = f"the policy is {ctx.value(POLICY)}, the effort {ctx.value(EFFORT)}"
     return lines_or_skipped(LEVER, lines, found)

@@ -1,25 +1,24 @@
-"""zone_reclaim: cached file pages stay, also where the NUMA node's own memory is full.
+"""zone_reclaim: cached file pages are kept even if the NUMA node is full.
 
 What it does:
-    Sets vm.zone_reclaim_mode to 0 where it is something else, unless the machine has one NUMA node only.
+    Sets vm.zone_reclaim_mode to 0 if it is not 0, unless the machine has only one NUMA node.
 
 Why it helps:
-    With it a process whose node is full drops cached file pages of that node before it takes free memory of
-    another: what the server has read is read from the disk again, and processes stall while they look for
-    pages to drop.
+    Otherwise a process on a full node evicts cached file pages of that node before it uses free memory of
+    another node: the server must read these pages from disk again, and processes stall during the reclaim.
 
 When it hurts:
-    Where every program fits into a node of its own, memory that is near is worth more than the cache.
+    If every program fits into its own node, local memory is worth more than the cache.
 
 How it is verified:
-    The kernel's value, read anew.
+    The value is read back from the kernel.
 
 How it is undone:
     The value found is written back.
 
 Evidence:
-    The kernel's documentation says to leave it off for workloads that benefit from cached data. No figure of
-    our own yet.
+    The kernel's documentation recommends leaving it off for workloads that benefit from cached data. Not yet
+    measured by pgdyno.
 
 References:
     https://docs.kernel.org/admin-guide/sysctl/vm.html#zone-reclaim-mode
@@ -57,19 +56,19 @@ LEVER = Lever(
 
 
 def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Propose to turn it off where there are nodes between which it decides."""
+    """Propose to turn it off on a machine with several NUMA nodes."""
     found = ctx.value(MODE)
     if ctx.host is not None and ctx.host.cpu.numa_nodes.or_none() == 1:
-        return Skipped(LEVER.name, f"with one NUMA node it does nothing (vm.zone_reclaim_mode = {found})")
+        return Skipped(LEVER.name, f"no effect with one NUMA node (vm.zone_reclaim_mode = {found})")
     line = propose_file(
         ctx,
         LEVER,
         MODE,
         OFF,
-        reason=f"at {found} a full NUMA node drops its cache before it takes free memory of another",
+        reason=f"at {found}, a full NUMA node evicts cached pages before it uses free memory of another",
         evidence="Linux, sysctl/vm.rst",
     )
-    return lines_or_skipped(LEVER, [line], "vm.zone_reclaim_mode is 0 already")
+    return lines_or_skipped(LEVER, [line], "vm.zone_reclaim_mode is already 0")
 
 
 detect = detect_files(LEVER, plan)

@@ -1,1 +1,1 @@
-"""The Insert Benchmark: its steps and sizes, how they are measured, and their figures."""
+"""The Insert Benchmark: steps, sizes, measuring and views."""

@@ -1,7 +1,7 @@
-"""Measure the steps of a longer workload, each as a whole, on one arm alone.
+"""Measures the steps of a longer workload, each as a whole, on one arm at a time.
 
-Meters are read before and after a step; its debt (dirty pages) belongs to the step that writes them out, as
-in the published benchmark.
+Meters are read before and after a step. Dirty pages that a step leaves behind count for the step that writes
+them, as in the published benchmark.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pgdyno.load.step_results import StepResult
 from pgdyno.measure.arenas.arena import Arena
 from pgdyno.measure.arenas.arm import Arm, difference, meter_values, read_meters
 from pgdyno.measure.arenas.load import Loads
-from pgdyno.measure.blocks.blocks import void_reason
 from pgdyno.measure.before_after import Edge, HostCounters, audit_between
+from pgdyno.measure.blocks.blocks import void_reason
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.passes import OneArm
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment
@@ -36,7 +36,7 @@ _QUERIES = ("market", "register", "pdc", "point")
 
 @dataclass(frozen=True)
 class Observed:
-    """A step as it went, from its clients' connecting until all its work was done."""
+    """A step as observed, from the connection of its clients to the end of its work."""
 
     result: StepResult
     began: Edge
@@ -46,27 +46,27 @@ class Observed:
 
     @property
     def wall_s(self) -> float:
-        """How long it took."""
+        """Duration of the step."""
         return self.ended.cpu.at_s - self.began.cpu.at_s
 
 
 @dataclass(frozen=True)
 class InsertBenchmarkPasses:
-    """Passes of its steps, each after the unmeasured ones that it needs."""
+    """Passes of the benchmark's steps, each after the unmeasured steps that it needs."""
 
     def checked(
         self, experiment: Experiment, _arena: Arena, _workloads: Sequence[Workload], _progress: Progress
     ) -> Experiment:
-        """Return the experiment: there are no answers to check."""
+        """Return the experiment unchanged: the benchmark has no answers to check."""
         return experiment
 
     def measured(self, on: OneArm, workloads: Sequence[Workload]) -> list[Block]:
-        """Run the steps one after another, as ``measure_step`` does."""
+        """Run the steps one after another and return a block per step."""
         return [self._measured(on, workload) for workload in workloads]
 
     def _measured(self, on: OneArm, workload: Workload) -> Block:
         step, place, name = workload.kind, f"round {on.round + 1}", on.arm.variant.name
-        assert isinstance(step, Step)  # noqa: S101 — all of a pass are
+        assert isinstance(step, Step)  # noqa: S101 — a pass has only steps
         for earlier in step.preceded_by:
             on.announce(f"{place}: {earlier.name} on {name}, not measured")
             on.loads.step(on.arm, earlier, step_seed(on.design, on.round))
@@ -85,9 +85,9 @@ def measure_step(
     design: Design,
     meters: Sequence[MeterModule],
 ) -> Block:
-    """Run one step on an arm and return it as a block of this arm alone.
+    """Run one step on an arm and return it as a block with this arm only.
 
-    Raises: GeneratorFailedError; MeasurementError if the step has done nothing.
+    Raises: GeneratorFailedError; MeasurementError if the step completed nothing.
     """
     seed = step_seed(design, round_index)
     if step.settle_s is not None:
@@ -107,12 +107,12 @@ def measure_step(
 
 
 def step_seed(design: Design, round_index: int) -> int:
-    """Return the seed of a pass: the same for all arms, another one in every pass."""
+    """Return the seed of a pass: the same for all arms, different in every pass."""
     return design.seed * 1000 + round_index
 
 
 def _clean_up(loads: Loads, arm: Arm, step: Step, seed: int) -> None:
-    """Vacuum and checkpoint, and wait until the step is to start."""
+    """Vacuum and checkpoint, then wait until ``settle_s`` after the beginning of this clean-up."""
     began = time.monotonic()
     loads.step(arm, replace(step, name=CLEAN_UP, duration_s=None), seed)
     time.sleep(max(0.0, (step.settle_s or 0.0) - (time.monotonic() - began)))
@@ -121,8 +121,8 @@ def _clean_up(loads: Loads, arm: Arm, step: Step, seed: int) -> None:
 def _observe(loads: Loads, arm: Arm, step: Step, seed: int, meters: Sequence[MeterModule]) -> Observed:
     """Run a step between two readings.
 
-    Its processes are read before its clients connect, and while they are still connected, because what a
-    backend has used is lost when it ends. What backends report late is read when they have ended.
+    The processes are read before the clients connect and while they are still connected, because the resource
+    use of a backend is lost when it exits. Meters that backends report late are read after they exited.
     """
     edges: list[Edge] = []
 
@@ -166,12 +166,12 @@ def _values(
 
 
 def leading_role(step: Step) -> str:
-    """Return the role whose operations a step counts."""
+    """Return the role of the operations that a step counts: "insert" or "query"."""
     return "insert" if step.operations == "rows" else "query"
 
 
 def operations(step: Step, result: StepResult) -> int:
-    """Return how many rows or queries a step has completed."""
+    """Return the number of rows or queries that a step completed."""
     if step.indexed_rows is not None:
         return step.indexed_rows
     if step.operations == "rows":
@@ -186,7 +186,7 @@ def step_record(
     host: tuple[HostCounters, HostCounters],
     wall_s: float,
 ) -> StepRecord:
-    """Return all that is known about a step. ``wall_s`` is the time between the two looks at the host."""
+    """Return the record of a step. ``wall_s`` is the time between the two readings of host counters."""
     role, ended_s = leading_role(step), result.running_s + result.chores_s
     samples = _samples(evidence.samples, result.began_s, ended_s)
     before, after = host
@@ -230,7 +230,7 @@ def _rows_inserted(step: Step, result: StepResult) -> int:
 
 
 def _all_at_work_until_s(step: Step, result: StepResult) -> float | None:
-    """Return when the first client had done its part; None if all work until the time is up."""
+    """Return the time at which the first client completed its part; None for steps of fixed duration."""
     return None if step.duration_s is not None else _first_end_s(result.roles[leading_role(step)])
 
 
@@ -239,6 +239,6 @@ def _first_end_s(role: RoleRecord) -> float | None:
 
 
 def _samples(samples: Sequence[ActivitySample], began_s: float, ended_s: float) -> list[ActivitySample]:
-    """Return the samples of the step itself, on its own clock."""
+    """Return the samples within the step, with times from its beginning."""
     shifted = (replace(sample, at_s=sample.at_s - began_s) for sample in samples)
     return [sample for sample in shifted if 0 <= sample.at_s <= ended_s]

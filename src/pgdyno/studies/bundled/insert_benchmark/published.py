@@ -1,4 +1,4 @@
-"""A step's figures as the Insert Benchmark publishes them.
+"""A step's figures in the form published by the Insert Benchmark.
 
 Names and definitions are the benchmark's own.
 
@@ -13,16 +13,22 @@ cspq cpupq         context switches, CPU microseconds of the whole host, per row
 dbgb1 dbgb2        GiB of the database; of all files of the data directory, WAL included
 rss                GiB resident in the largest of the server's processes
 maxop              longest response in seconds: of an insert in l.*, of a query in q*
-p50 p99            rate of the second below which so many percent of the seconds are *faster*
+p50 p99            rate of the second that this percentage of the seconds *exceed*
 =================  =====================================================================================
 
-Where ours differ: rates count the time from the clients' common beginning to the end of the last, not whole
-seconds from the first fork on. In l.x every client inserts 100 rows before it builds its indexes, and ips
-counts them all; the original's description has 100 rows in total. p50 and p99 are of all clients together,
-the original's of client 1. maxop counts from the intended start in corrected mode only, from the real one in
-faithful mode. rss is the largest resident size, the original's that of the process with the largest virtual
-one. Means over the step are of counters, not of samples every 5 s. The field ``tag`` is the variant's name.
-What could not be read is absent.
+Differences from the original:
+
+- Rates use the time from the clients' common start to the end of the last client, not whole seconds from the
+  first fork on.
+- In l.x every client inserts 100 rows before it builds its indexes, and ips counts all of them; the
+  original's description has 100 rows in total.
+- p50 and p99 cover all clients, the original's only client 1.
+- maxop counts from the intended start in corrected mode, from the real start in faithful mode.
+- rss is the largest resident size, the original's is that of the process with the largest virtual size.
+- Means over a step use counters, not samples every 5 s.
+- The field ``tag`` is the variant's name.
+
+Figures that could not be read are absent.
 
 Source: github.com/mdcallag/mytools, bench/ibench: np.sh, ios.sh, etl.sh.
 """
@@ -36,13 +42,13 @@ from pgdyno.host.host import DeviceUse, SystemUse
 from pgdyno.model.experiments.step_record import IntervalRecord
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
-_SECOND = 0.95  # intervals add up to about a second, not exactly
-_MIN_SECONDS = 10  # of fewer, the original prints no percentiles
+_SECOND = 0.95  # intervals add up to roughly a second
+_MIN_SECONDS = 10  # with fewer, the original prints no percentiles
 
 
 @dataclass(frozen=True)
 class Work:
-    """The work done by a step. ``rates`` are operations per second, second by second."""
+    """The work done by a step. ``rates`` are operations per second, one value per second."""
 
     is_loading: bool  # steps l.*
     rows_inserted: int  # in l.x: indexed
@@ -54,7 +60,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Footprint:
-    """How large a server was at a step's end; its largest process at any time in it."""
+    """Sizes of a server at the end of a step; its largest process at any time during the step."""
 
     database_bytes: float | None = None
     directory_bytes: float | None = None
@@ -64,7 +70,7 @@ class Footprint:
 def published(
     work: Work, system: SystemUse | None, device: DeviceUse | None, footprint: Footprint
 ) -> dict[str, float]:
-    """Return the published figures of a step, as far as they are known."""
+    """Return the published figures of a step, without unknown ones."""
     ips, qps = work.rows_inserted / work.elapsed_s, work.queries / work.elapsed_s
     operations = work.rows_inserted if work.is_loading else work.queries
     found: dict[str, float | None] = {"ips": ips, "qps": qps}
@@ -86,7 +92,7 @@ def published(
 def rates_by_second(
     intervals: Iterable[IntervalRecord], role: str, operations_per_transaction: int
 ) -> list[float]:
-    """Return a role's operations per second, second by second; shorter intervals are put together."""
+    """Return a role's operations per second, one value per second; shorter intervals are combined."""
     rates, transactions, length_s = [], 0, 0.0
     for interval in intervals:
         transactions += interval.transactions.get(role, 0)
@@ -120,7 +126,10 @@ def _of_system(system: SystemUse, operations: int) -> dict[str, float | None]:
 
 
 def _rate_at(rates: Sequence[float], percent: int) -> float | None:
-    """Return the n-th fastest second's rate, n being this percentage of their number, rounded."""
+    """Return the rate of the n-th fastest second, n being ``percent`` of their number, rounded.
+
+    None for fewer than ``_MIN_SECONDS``.
+    """
     if len(rates) < _MIN_SECONDS:
         return None
     return sorted(rates, reverse=True)[round(percent / 100 * len(rates)) - 1]

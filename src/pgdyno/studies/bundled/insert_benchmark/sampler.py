@@ -1,8 +1,8 @@
-"""Sample counters, wait events and host usage while a step runs.
+"""Samples counters, wait events and host usage while a step runs.
 
-    Witness   counters, dead rows → samples while the step runs → its clients are gone → counters, sizes
+    Witness   counters, dead rows → samples while the step runs → its clients have exited → counters, sizes
 
-Server-wide and host-wide figures hold whatever else happened meanwhile.
+Server-wide and host-wide figures include all other activity during the step.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from pgdyno.postgres.waits import ActivitySample
 from pgdyno.studies.bundled.insert_benchmark.published import Footprint
 
 _EVERY_S = 0.25  # a sample costs the server 0.3 ms of CPU time, measured on two cores
-_CLIENTS_END_LIMIT_S = 30.0  # milliseconds, and seconds on a crowded host: counts would be missing
+_CLIENTS_END_LIMIT_S = 30.0  # takes milliseconds, or seconds on a busy host; earlier, counts are missing
 
 
 @dataclass(frozen=True)
 class StepEvidence:
-    """Samples and counters of a step, on the monotonic clock; None could not be read."""
+    """Samples and counters of a step, on the monotonic clock; None if not readable."""
 
     samples: tuple[ActivitySample, ...]
     counters: Mapping[str, float]
@@ -46,10 +46,10 @@ class StepEvidence:
 
 
 class Witness:
-    """Looks at one server from a step's beginning to its end."""
+    """Observes one server from the beginning of a step to its end."""
 
     def __init__(self, arm: Arm, connection: psycopg.Connection, every_s: float) -> None:
-        """Read the counters before a step, which is then sampled at this interval."""
+        """Read the counters before a step. ``every_s`` is the sampling interval."""
         self._arm = arm
         self._connection = connection
         self._others = client_pids(connection)
@@ -59,7 +59,7 @@ class Witness:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Sample until the block ends, and then until the step's backends have ended too."""
+        """Sample within the context, then wait until the step's backends have exited."""
         with self._sampling:
             yield
         wait_for_clients_to_end(self._connection, self._others, _CLIENTS_END_LIMIT_S)
@@ -80,12 +80,12 @@ class Witness:
 
 @contextmanager
 def witness(arm: Arm, split: CpuSplit, interval_s: float) -> Iterator[Witness]:
-    """Provide a witness on a connection of its own. It looks at least once in every interval.
+    """Provide a witness on its own connection. It samples at least once in every interval.
 
-    Its backend leaves the server's CPUs, if these are not all: on a single CPU shared with the backends that
-    it looks at, it would run when they do not, and never see one compute.
+    Its backend is moved off the server's CPUs, unless these are all CPUs: on a single CPU shared with the
+    observed backends it would only run while they do not, and never see one compute.
 
-    Raises: ServerCrashedError, with the server's log, if the server has gone; ServerError if it takes no
+    Raises: ServerCrashedError, with the server's log, if the server has exited; ServerError if it accepts no
     connection, does not answer in time, or could not be sampled.
     """
     try:
@@ -103,5 +103,5 @@ def _directory_bytes(arm: Arm) -> int | None:
         return directory_bytes(Path(f"/proc/{arm.postmaster_pid}/cwd"))
     except (FileNotFoundError, ProcessLookupError) as error:
         raise ServerCrashedError(
-            f"the server of {arm.variant.name} is not running any more", detail=arm.server.last_log_lines()
+            f"the server of {arm.variant.name} is no longer running", detail=arm.server.last_log_lines()
         ) from error

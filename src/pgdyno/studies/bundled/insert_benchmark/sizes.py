@@ -1,7 +1,7 @@
 """Sizes of the Insert Benchmark: presets, and the server settings of each.
 
 The published presets are those of Mark Callaghan's reports. Their configuration has ``synchronous_commit``
-off: a crash loses commits that were reported as done, so that their variants are marked as not durable.
+off: a crash can lose commits that were reported as done, so their variants are marked as not durable.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _mode(texts: tuple[str, ...]) -> str:
 
 PRESET = Option(
     "preset",
-    "its size. quick and io-bound-quick take minutes; cached-small, io-bound-small and ax162-s are the "
-    "published ones, with the published configuration, which is not durable [default: quick].",
+    "size of the benchmark. quick and io-bound-quick take minutes; cached-small, io-bound-small and ax162-s "
+    "are published sizes with the published configuration, which is not durable [default: quick].",
     last,
 )
 ROWS = Option("rows", "rows per client of l.i0, l.i1, l.i2 [default: the preset's].", _rows, metavar="X/Y/Z")
@@ -58,32 +58,34 @@ STEP_SECONDS = Option(
 )
 MODE = Option(
     "mode",
-    "open loop and fixed time, or as the original does it [default: corrected].",
+    "corrected: open loop and fixed time; faithful: like the original [default: corrected].",
     _mode,
     metavar=f"{CORRECTED}|{FAITHFUL}",
     usual=CORRECTED,
 )
-RATES = (100, 500, 1000)  # of the query steps: rows inserted, and deleted, per second and client
+RATES = (100, 500, 1000)  # of the query steps: rows inserted per second and client; as many are deleted
 ROWS_PER_COMMIT: Mapping[str, int] = MappingProxyType({"l.i0": 100, "l.x": 100, "l.i1": 50, "l.i2": 5})
 
 _BYTES_PER_LOADED_ROW = 205
 _BYTES_PER_REPLACED_ROW = 160
-"""What a row takes on disk with its four indexes; and what one that takes the place of a deleted row adds, as
-long as vacuum has not been there. Measured on PostgreSQL 18: 3,000,000 loaded rows took 604 MiB after all ten
-steps; 300,000 rows of which 920,000 were replaced by l.i1 and l.i2 took 203 MiB."""
+"""Bytes on disk of a loaded row with its four indexes, and bytes that each replaced row adds before vacuum.
 
-_WAL_SHARE = 1.5  # of max_wal_size: it is a target, and heavy writes overshoot it
-_DEFAULT_MAX_WAL_SIZE = "1GB"  # PostgreSQL's own
+Measured on PostgreSQL 18: 3,000,000 loaded rows took 604 MiB after all ten steps; 300,000 rows of which
+920,000 were replaced by l.i1 and l.i2 took 203 MiB."""
+
+_WAL_SHARE = 1.5  # of max_wal_size: a soft limit that heavy writes exceed
+_DEFAULT_MAX_WAL_SIZE = "1GB"  # PostgreSQL's default
 _EMPTY_CLUSTER_BYTES = 64 << 20
-_SIZED_STEPS = ("l.i0", "l.i1", "l.i2")  # whose rows --rows gives
-_IO_BOUND_FROM = 2  # times the servers' memory: arbitrary; of less data, most would be in the page cache
+_SIZED_STEPS = ("l.i0", "l.i1", "l.i2")  # the steps of --rows
+_IO_BOUND_FROM = 2  # times the servers' memory: arbitrary; most of less data would be in the page cache
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large the benchmark is. Rows are per client: of l.i0, l.i1 and l.i2.
+    """Size of the benchmark. Rows are per client: of l.i0, l.i1 and l.i2.
 
-    ``wait_s`` is the time from the beginning of the clean-up until the query steps start; None: as published.
+    ``wait_s`` is the time from the beginning of the clean-up to the start of the query steps; None: as
+    published.
     """
 
     preset: str
@@ -91,24 +93,24 @@ class Size:
     rows: tuple[int, int, int]
     step_s: int  # length of each of the query steps
     wait_s: float | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)  # of the server; factors win over them
+    settings: Mapping[str, str] = field(default_factory=dict)  # of the server; factors override them
     server_memory_bytes: int | None = None
     is_faithful: bool = False
-    max_wal_sizes: tuple[str, ...] = ()  # of the variants, where a factor sets it
+    max_wal_sizes: tuple[str, ...] = ()  # of the variants, if a factor sets it
 
     @property
     def table_rows(self) -> int:
-        """The rows of all tables from l.i0 on: later steps delete as many as they insert."""
+        """Rows of all tables from l.i0 on: later steps delete as many as they insert."""
         return self.clients * self.rows[0]
 
     @property
     def settle_s(self) -> float:
-        """The time for vacuum and checkpoint."""
+        """Time in seconds for vacuum and checkpoint."""
         return self.published_wait_s if self.wait_s is None else self.wait_s
 
     @property
     def published_wait_s(self) -> float:
-        """The published time for them, which grows with the tables."""
+        """Published time in seconds for vacuum and checkpoint; it grows with the tables."""
         return min(1200.0, 60 + self.table_rows / 1e6)
 
     @property
@@ -118,7 +120,7 @@ class Size:
 
     @property
     def is_too_small(self) -> bool:
-        """Whether its servers' memory holds too much of the data for a limit to have its effect."""
+        """Whether the data are too small, relative to the servers' memory limit, to be IO-bound."""
         limit_bytes = self.server_memory_bytes
         return limit_bytes is not None and self.loaded_bytes < _IO_BOUND_FROM * limit_bytes
 
@@ -138,7 +140,7 @@ class Size:
 
     @property
     def label(self) -> str:
-        """Mode and size in words: figures are comparable only where these are the same."""
+        """Mode and size in words; figures are comparable only if both are equal."""
         mode = _FAITHFUL if self.is_faithful else _CORRECTED
         rows = "/".join(str(count) for count in self.rows)
         clients = "1 client" if self.clients == 1 else f"{self.clients} clients"
@@ -178,12 +180,12 @@ _PUBLISHED: Mapping[str, str] = {
     "autovacuum_vacuum_cost_limit": "4000",
     "autovacuum_vacuum_scale_factor": "0.05",
     "autovacuum_vacuum_insert_scale_factor": "0.05",
-    # The files for 16 and 17 have it, those for 18 beta 1 on the small server do not, which confounds
-    # comparisons of these versions: here it is the same for all that know it.
+    # The files for 16 and 17 set it, those for 18 beta 1 on the small server do not, which confounds
+    # comparisons of these versions. Here it is the same for all versions that have it.
     "vacuum_buffer_usage_limit": "256MB",
     "jit": "off",
 }
-"""What the files conf.diff.cx10* share. Source: mytools, bench/conf/arc/may25.hetzner and may25.pg18."""
+"""Common part of the files conf.diff.cx10*. Source: mytools, bench/conf/arc/may25.hetzner and may25.pg18."""
 
 _C8R32 = {
     **_PUBLISHED,
@@ -211,7 +213,7 @@ PRESETS: Mapping[str, Size] = MappingProxyType(
             # Fits two CPUs: about a minute per pass.
             Size("quick", clients=2, rows=(400_000, 40_000, 10_000), step_s=6, wait_s=3.0),
             # The same on 0.4 GiB of data, with less than a quarter of that as memory: two minutes per pass.
-            # Less memory is not enough for index builds and thirty processes.
+            # Less memory is insufficient for index builds and thirty processes.
             Size(
                 "io-bound-quick",
                 clients=2,
@@ -250,12 +252,12 @@ PRESETS: Mapping[str, Size] = MappingProxyType(
 def size_of(sizing: Sizing) -> Size:
     """Return the requested size: a preset with the requested changes.
 
-    Raises: UsageError for an unknown preset, and for rows that are not whole statements.
+    Raises: UsageError for an unknown preset, or for numbers of rows that are not whole statements.
     """
-    asked = sizing.of(PRESET)
-    name = DEFAULT_PRESET if asked is None else asked
+    requested = sizing.of(PRESET)
+    name = DEFAULT_PRESET if requested is None else requested
     if name not in PRESETS:
-        raise UsageError(f'no preset "{name}" of the Insert Benchmark', hint=f"known: {', '.join(PRESETS)}")
+        raise UsageError(f'the Insert Benchmark has no preset "{name}"', hint=f"known: {', '.join(PRESETS)}")
     if rows := sizing.of(ROWS):
         _require_whole_statements(rows)
     preset = PRESETS[name]
@@ -271,7 +273,7 @@ def size_of(sizing: Sizing) -> Size:
 
 
 def _wait_s(preset: Size, size: Size) -> float | None:
-    """Return a preset's short wait, as much longer as the tables are larger: up to the published one."""
+    """Return a preset's short wait, scaled with the size of the tables, at most the published wait."""
     growth = size.table_rows / preset.table_rows
     if preset.wait_s is None or growth <= 1:
         return preset.wait_s
@@ -279,7 +281,7 @@ def _wait_s(preset: Size, size: Size) -> float | None:
 
 
 def _require_whole_statements(rows: tuple[int, int, int]) -> None:
-    """Raise UsageError for rows that the last statement of a step would exceed: they would not be counted."""
+    """Raise UsageError if rows are no multiple of a statement's: surplus rows would not be counted."""
     batches = [ROWS_PER_COMMIT[step] for step in _SIZED_STEPS]
     for step, batch, count in zip(_SIZED_STEPS, batches, rows, strict=True):
         if count % batch:

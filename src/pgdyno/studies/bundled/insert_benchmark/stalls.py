@@ -1,10 +1,9 @@
-"""Find stalls in a step's intervals and report the activity during each.
+"""Finds stalls in a step's intervals, and the activity during each.
 
-A stall is a run of successive intervals in which the role that the step is about committed less than half
-of the step's median rate. Its cause is the first of these that was seen in at least half of the samples that
-fall into it: a checkpoint, an autovacuum worker at work; or that at least half of the busy backends waited
-for: WAL, I/O. What was seen at the same time need not be the reason: the evidence says how often it was seen
-in the whole step, too.
+A stall is a run of successive intervals in which the step's leading role committed less than half of the
+step's median rate. Its cause is the first of: a checkpoint, or a running autovacuum worker, in at least half
+of the samples during the stall; WAL, or I/O, as the wait of at least half of the busy backends. Concurrent
+activity need not be the reason: the evidence also states how often it was seen in the whole step.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from pgdyno.model.experiments.step_record import IntervalRecord, Stall, StallCau
 from pgdyno.postgres.waits import ActivitySample, Wait
 
 _STALL_SHARE = 0.5  # of the step's median rate
-_MIN_INTERVALS = 5  # of fewer, a median says nothing
-_FULL_SHARE = 0.9  # of the median length: what is shorter is the rest of a step
+_MIN_INTERVALS = 5  # the median of fewer is meaningless
+_FULL_SHARE = 0.9  # of the median length: a shorter interval is the rest of a step
 _SEEN_SHARE = 0.5  # of the samples, or of the busy backends in them
 _LISTED = 3
 
@@ -33,8 +32,8 @@ def find_stalls(
 ) -> tuple[Stall, ...]:
     """Return the stalls of a role.
 
-    ``until_s`` is when the first of its clients had nothing more to do: fewer clients are slower, and that
-    is no stall. Times of intervals and samples count from the step's beginning.
+    ``until_s`` is the time at which its first client finished: from then on fewer clients are slower, which
+    is not a stall. Times of intervals and samples count from the step's beginning.
     """
     counted = _full(intervals, until_s)
     if len(counted) < _MIN_INTERVALS:
@@ -50,7 +49,7 @@ def find_stalls(
 
 
 def wait_shares(samples: Iterable[ActivitySample]) -> dict[str, float]:
-    """Return the shares of the busy backends in all samples by type of wait, the largest first."""
+    """Return the shares of busy backends in all samples by wait event type, largest first."""
     counts: Counter[str] = Counter()
     for wait, backends in _busy(samples).items():
         counts[wait.type] += backends
@@ -58,7 +57,7 @@ def wait_shares(samples: Iterable[ActivitySample]) -> dict[str, float]:
 
 
 def busy_backends(samples: Iterable[ActivitySample]) -> int:
-    """Return how many busy backends were seen in all samples together."""
+    """Return the total number of busy backends in all samples."""
     return _busy(samples).total()
 
 
@@ -81,27 +80,28 @@ def _stall(intervals: Sequence[IntervalRecord], samples: Sequence[ActivitySample
 
 def _cause(inside: Sequence[ActivitySample], samples: Sequence[ActivitySample]) -> tuple[StallCause, str]:
     if not inside:
-        return StallCause.UNKNOWN, "no sample was taken in it"
+        return StallCause.UNKNOWN, "no sample was taken during it"
     seen: tuple[tuple[StallCause, str, Callable[[ActivitySample], bool]], ...] = (
         (StallCause.CHECKPOINT, "a checkpoint was running", lambda sample: sample.is_checkpointing),
-        (StallCause.AUTOVACUUM, "autovacuum was at work", lambda sample: sample.autovacuum_workers > 0),
+        (StallCause.AUTOVACUUM, "autovacuum was running", lambda sample: sample.autovacuum_workers > 0),
     )
     for cause, words, is_seen in seen:
         times, in_all = sum(map(is_seen, inside)), sum(map(is_seen, samples))
         if times >= _SEEN_SHARE * len(inside):
             of = f"{times} of {_samples(len(inside))}"
-            return cause, f"{words} in {of}, in the whole step in {in_all} of {len(samples)}"
+            return cause, f"{words} in {of}; in the whole step, in {in_all} of {len(samples)}"
     return _cause_by_waits(_busy(inside), len(inside))
 
 
 def _cause_by_waits(busy: Counter[Wait], samples: int) -> tuple[StallCause, str]:
     total = busy.total()
     if total == 0:
-        return StallCause.UNKNOWN, f"no backend was busy in {_samples(samples)}: there was nothing to do"
-    for cause, is_such in ((StallCause.WAL, _is_wal), (StallCause.IO, _is_io)):
-        such = Counter({wait: backends for wait, backends in busy.items() if is_such(wait)})
-        if such.total() >= _SEEN_SHARE * total:
-            return cause, f"{such.total()} of {total} busy backends waited for {cause} ({_listed(such)})"
+        return StallCause.UNKNOWN, f"no backend was busy in {_samples(samples)}: there was no work"
+    for cause, is_match in ((StallCause.WAL, _is_wal), (StallCause.IO, _is_io)):
+        matching = Counter({wait: backends for wait, backends in busy.items() if is_match(wait)})
+        if matching.total() >= _SEEN_SHARE * total:
+            waits = f"{matching.total()} of {total} busy backends waited for {cause}"
+            return cause, f"{waits} ({_listed(matching)})"
     return StallCause.UNKNOWN, (
         f"neither checkpoint nor autovacuum in most of {_samples(samples)}; "
         f"{total} busy backends: {_listed(busy)}"
@@ -113,12 +113,12 @@ def _listed(waits: Counter[Wait]) -> str:
 
 
 def _is_wal(wait: Wait) -> bool:
-    """Whether it is one of WALWrite, WALSync, WALInsert, …: since version 17 some begin with "Wal"."""
+    """Whether it is one of WALWrite, WALSync, WALInsert, …; since version 17 some begin with "Wal"."""
     return wait.event.upper().startswith("WAL")
 
 
 def _is_io(wait: Wait) -> bool:
-    """Whether it is an I/O, or another process's or io_uring's that it needs (version 18: Aio…, BufferIo)."""
+    """Whether it waits for I/O: its own, or another process's or io_uring's (version 18: Aio…, BufferIo)."""
     return wait.type == "IO" or wait.event.upper().startswith(("AIO", "BUFFERIO"))
 
 

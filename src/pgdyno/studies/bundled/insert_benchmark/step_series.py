@@ -1,7 +1,4 @@
-"""Records of one step by variant, taken from an experiment's blocks, and their means. Pure.
-
-Void blocks do not count here either.
-"""
+"""Records of one step by variant, from an experiment's blocks without void ones, and their means. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ class Recorded:
 
 
 def recorded(experiment: Experiment, workload: str) -> tuple[Recorded, ...]:
-    """Return every record that counts, variants in their order, the baseline first."""
+    """Return the records of all valid blocks, by variant and round, the baseline first."""
     order = variants_of(experiment)
     found = [
         Recorded(arm.variant, trial.round, arm.step)
@@ -44,13 +41,13 @@ def of_variant(records: Iterable[Recorded], variant: str) -> list[StepRecord]:
 
 
 def mean_of(records: Iterable[StepRecord], value: Callable[[StepRecord], float | None]) -> float | None:
-    """Return the mean over the rounds that have a value; None where none has."""
+    """Return the mean over the rounds that have a value; None if none has."""
     values = [found for record in records if (found := value(record)) is not None]
     return fmean(values) if values else None
 
 
 def role_of(record: StepRecord, name: str) -> RoleRecord | None:
-    """Return a role by its name."""
+    """Return the role of this name; None if the step has no such role."""
     return next((role for role in record.roles if role.name == name), None)
 
 
@@ -62,16 +59,16 @@ def roles_in(records: Iterable[Recorded]) -> tuple[str, ...]:
 def fairness(role: RoleRecord) -> float | None:
     """Return the slowest client's rate relative to the fastest's; None for fewer than two clients.
 
-    A client's rate is counted until its own last transaction ended.
+    A client's rate covers the time until its last transaction ended.
     """
     rates = [client.transactions / client.ended_s for client in role.clients if client.ended_s > 0]
     return min(rates) / max(rates) if len(rates) > 1 and max(rates) > 0 else None
 
 
 def rate_strips(experiment: Experiment, records: Iterable[Recorded]) -> tuple[RateStrip, ...]:
-    """Return every variant's rate over time, in the step's own rows or queries.
+    """Return every variant's rate over time, in rows or queries.
 
-    A step that completes its work in fewer transactions than it has intervals has no rate over time.
+    A step with fewer transactions than intervals has no rate over time and is omitted.
     """
     found = list(records)
     places = {variant.name: place for place, variant in enumerate(experiment.variants)}

@@ -1,6 +1,6 @@
 """Tables of a step's observations: clients, waits, stalls, counters. Pure.
 
-Every table is None where nothing of it was recorded.
+A table is None if nothing was recorded for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from statistics import fmean
 from pgdyno.base import numbers
 from pgdyno.base.text import sentence
 from pgdyno.measure.view.series import arm_series, metrics_of, variants_of
-from pgdyno.measure.view.words import metric_of
+from pgdyno.measure.view.wording import metric_of
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.experiments.step_record import RoleRecord, StallCause, StepRecord
@@ -33,18 +33,18 @@ _ALWAYS = frozenset(
         *("vacuum_count", "autovacuum_count", "autoanalyze_count"),
     }
 )
-"""Counters, by their last name, that are shown whenever they moved: few events, much work."""
+"""Counters, by the last part of their name, that are shown if they are not zero: few events, much work."""
 
-_SAY_LITTLE = frozenset({"session_time", "active_time", "idle_in_transaction_time"})
-"""Times of sessions: they follow from a step's length and its clients."""
+_UNINFORMATIVE = frozenset({"session_time", "active_time", "idle_in_transaction_time"})
+"""Session times: they follow from a step's duration and its clients."""
 
 _MOST_COUNTERS = 10
-_WORTH_SHOWING = 100.0  # a counter that moved less explains nothing; arbitrary
+_WORTH_SHOWING = 100.0  # smaller differences of a counter explain nothing; arbitrary
 _MOST_STALLS = 8
 
 
 def means(experiment: Experiment, workload: str, metric: str) -> dict[str, float | None]:
-    """Return every variant's mean of a metric over the blocks that count."""
+    """Return every variant's mean of a metric over its valid blocks; None if it has none."""
     found: dict[str, float | None] = {}
     for arm in arm_series(experiment, workload, metric):
         values = [point.value for point in arm.points if point.trial.void is None]
@@ -53,7 +53,7 @@ def means(experiment: Experiment, workload: str, metric: str) -> dict[str, float
 
 
 def metric_table(experiment: Experiment, workload: str, records: Sequence[Recorded]) -> Table | None:
-    """Return the means of all metrics but latencies, which stand with their clients."""
+    """Return the means of all metrics except latencies, which are in ``client_table``."""
     variants, operation = variants_of(experiment), experiment.operations.get(workload)
     measured = metrics_of(experiment, workload)
     rows = []
@@ -71,7 +71,7 @@ def metric_table(experiment: Experiment, workload: str, records: Sequence[Record
 def client_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table | None:
     """Return rate, latency, fairness and failures of the clients of every role.
 
-    Latencies are means over the rounds, the longest is that of all rounds.
+    Latencies are means over the rounds, except the longest, which is the maximum over all rounds.
     """
     all_roles = [role for one in records for role in one.record.roles]
     has_failures = any({**role.retries, **role.errors} for role in all_roles)
@@ -84,14 +84,14 @@ def client_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table 
                 rows.append((f"{name}, {variant}", *_client_cells(own, name), *failures))
     heads = ("Clients", "Transactions/s", *_PERCENTILES.values(), "late p99", "Slowest client")
     caption = (
-        "Clients: latencies in ms from the intended start; late is the time between that and the real start; "
-        "the slowest client's rate is relative to the fastest's"
+        "Clients: latencies in ms from the intended start; late is the delay of the real start; the slowest "
+        "client's rate is relative to the fastest's"
     )
     return _table(caption, (*heads, *(("Failures",) if has_failures else ())), rows)
 
 
 def wait_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table | None:
-    """Return the waits of busy backends, as shares of the samples, the most frequent first."""
+    """Return the waits of busy backends, as shares of the samples, most frequent first."""
     total: Counter[str] = Counter()
     for one in records:
         total.update(one.record.waits)
@@ -103,7 +103,7 @@ def wait_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table | 
             shares = (fmean(record.waits.get(kind, 0.0) for record in own) for kind in kinds)
             samples = sum(record.wait_samples for record in own)
             rows.append((variant, *(numbers.share(share, 1) for share in shares), f"{samples:,}"))
-    caption = "Waits of busy server processes, share of the samples; CPU is not waiting"
+    caption = "Waits of busy server processes, share of the samples; CPU: not waiting"
     return _table(caption, ("Variant", *kinds, "Samples"), rows)
 
 
@@ -118,7 +118,7 @@ def stall_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table |
         rounds = len(of_variant(records, variant))
         seconds = (numbers.duration(length_s) for length_s in (sum(lengths.values()), *lengths.values()))
         rows.append((variant, str(rounds), str(len(own)), *seconds))
-    caption = "Stalls: intervals below half of the step's median rate, all rounds together"
+    caption = "Stalls: intervals below half of the step's median rate, total of all rounds"
     return _table(caption, ("Variant", "Rounds", "Stalls", "Total", *(f"during {c}" for c in causes)), rows)
 
 
@@ -134,7 +134,7 @@ def stall_list(records: Sequence[Recorded]) -> tuple[str, ...]:
 
 
 def counter_table(records: Sequence[Recorded], variants: Sequence[str], operation: str) -> Table | None:
-    """Return the counters in which variants differ most per operation; checkpoints and vacuums first."""
+    """Return the counters that differ most per operation between variants; checkpoints and vacuums first."""
     names = dict.fromkeys(name for one in records for name in one.record.counters)
     completed = [
         mean_of(of_variant(records, variant), lambda record: record.completed) for variant in variants
@@ -153,15 +153,15 @@ def counter_table(records: Sequence[Recorded], variants: Sequence[str], operatio
 def chosen_counters(of: Mapping[str, Sequence[float | None]], completed: Sequence[float | None]) -> list[str]:
     """Return the counters to show: checkpoints and vacuums first, then by difference between variants.
 
-    Shapes: ``completed`` and every value of ``of`` have one element per variant, their means; where a
-    variant lacks a counter, the others are compared.
+    Shapes: ``completed`` and every value of ``of`` have one element per variant, its mean. Variants that lack
+    a counter are ignored.
     """
     always = [name for name, means in of.items() if _last(name) in _ALWAYS and any(means)]
     others = [
         name
         for name, means in of.items()
         if name not in always
-        and _last(name) not in _SAY_LITTLE
+        and _last(name) not in _UNINFORMATIVE
         and max((mean for mean in means if mean is not None), default=0.0) >= _WORTH_SHOWING
     ]
     others.sort(key=lambda name: (-_difference(of[name], completed), name))
@@ -173,7 +173,7 @@ def _last(name: str) -> str:
 
 
 def _difference(values: Sequence[float | None], completed: Sequence[float | None]) -> float:
-    """Return how far values per operation are apart: 0 for equal ones, 1 where one of them is zero."""
+    """Return the relative difference of values per operation: 0 for equal values, 1 if one is zero."""
     each = [v / of for v, of in zip(values, completed, strict=True) if v is not None and of]
     if not each or max(each) <= 0:
         return 0.0
@@ -207,7 +207,7 @@ def _number(values: Sequence[float]) -> str:
 
 
 def _failures(records: Sequence[StepRecord], name: str) -> str:
-    """Return how many transactions were repeated and how many failed, by SQLSTATE, all rounds together."""
+    """Return the numbers of retried and failed transactions by SQLSTATE, total of all rounds."""
     roles = [role for record in records if (role := role_of(record, name))]
     kinds = (([role.retries for role in roles], " repeated"), ([role.errors for role in roles], ""))
     parts = []
@@ -220,5 +220,5 @@ def _failures(records: Sequence[StepRecord], name: str) -> str:
 
 
 def _table(caption: str, titles: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table | None:
-    """Return a table whose first column names things; None without rows."""
+    """Return a table with labels in the first column and numbers in the others; None without rows."""
     return Table(caption, columns(*titles, numbers_from=1), tuple(rows)) if rows else None

@@ -1,7 +1,7 @@
-"""The page's part on steps: summary tables, and a fold per step with its observations. Pure.
+"""The page's part on steps: summary tables, and a collapsible part per step. Pure.
 
-The Insert Benchmark's own figures have its names and order. How they are computed, and where ours differ,
-is in ``studies/bundled/insert_benchmark/published.py``.
+The Insert Benchmark's figures keep its names and order. ``studies/bundled/insert_benchmark/published.py``
+documents their computation and the differences from the original.
 
 Source: github.com/mdcallag/mytools, bench/ibench/etl.sh; legend: mdcallag.github.io/ibench-results.html.
 """
@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from pgdyno.base import numbers
 from pgdyno.measure.view.series import variants_of
-from pgdyno.measure.view.words import SIGNS, SINGULARS, Sign
+from pgdyno.measure.view.wording import SIGNS, SINGULARS, Sign
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import SERVER_CPU, THROUGHPUT
 from pgdyno.report.charts.rates import RateStrip, rate_chart
@@ -31,7 +31,7 @@ from pgdyno.report.elements.tables import (
     columns,
     figure,
 )
-from pgdyno.studies.bundled.insert_benchmark.rqps import (
+from pgdyno.studies.bundled.insert_benchmark.rate_tables import (
     StepResults,
     background_table,
     rate_table,
@@ -70,16 +70,16 @@ FIELDS: Mapping[str, str] = {
     "csps": "context switches per second, whole machine",
     "cpups": "CPU busy in %, whole machine",
     "cspq": "context switches per operation, whole machine",
-    "cpupq": "CPU µs per operation, whole machine: client and all else included",
+    "cpupq": "CPU µs per operation, whole machine, including the client and all other processes",
     "dbgb1": "database in GiB",
     "dbgb2": "data directory in GiB, WAL included",
     "rss": "resident memory of the largest server process in GiB",
     "maxop": "longest response in s",
-    "p50": "median of the rates second by second",
-    "p99": "rate that was reached in 99 % of the seconds",
+    "p50": "median of the rates of single seconds",
+    "p99": "rate reached in 99 % of the seconds",
 }
-"""All but the 21st, ``tag``, which is the variant's name."""
-_NUMBER_FROM_WHICH_OURS_FOLLOWS = "cpupq"
+"""All except the 21st, ``tag``, which is the variant's name."""
+_FIELD_BEFORE_SERVER_CPU = "cpupq"
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Overview:
 
 @dataclass(frozen=True)
 class StepView:
-    """One step: a line that sums it up, then its evidence."""
+    """One step: a summary line, then its details."""
 
     name: str
     rate: str  # the baseline's
@@ -105,7 +105,7 @@ class StepView:
 
 
 def overview(experiment: Experiment) -> Overview | None:
-    """Return the tables over all steps; None where no workload is a step."""
+    """Return the tables over all steps; None if no workload is a step."""
     steps = step_results(experiment)
     if not steps:
         return None
@@ -152,16 +152,16 @@ def _view(experiment: Experiment, step: StepResults) -> StepView:
 
 
 def _rates_figure(experiment: Experiment, step: StepResults, records: Sequence[Recorded]) -> Figure | None:
-    """Return the rate over time; None for a step that is over in a few transactions."""
+    """Return the rate over time; None for a step of few transactions."""
     strips = rate_strips(experiment, records)
     if not strips:
         return None
-    title = f"{step.unit[:1].upper()}{step.unit[1:]} over the step's time"
+    title = f"{step.unit[:1].upper()}{step.unit[1:]} over time"
     rows = _rate_rows(strips)
     caption = Caption(
         f"rates-{experiment.workloads.index(step.workload)}",
         f"{step.name}: {title}",
-        f"{len(strips)} variants, a line per round",
+        f"{len(strips)} variants, one line per round",
     )
     titles = ("Variant", "Round", "Mean", "Slowest interval", "Fastest interval")
     table = Table(f"{step.unit} of every round", columns(*titles, numbers_from=1), rows)
@@ -190,10 +190,10 @@ def published_table(
     server_cpu: Mapping[str, float | None],
     operation: str,
 ) -> Table | None:
-    """Return the fields of every variant; None where no record has any.
+    """Return the published fields of every variant; None if no record has any.
 
-    ``server_cpu`` is the CPU time in µs per operation of each variant's server alone: it stands below the
-    published figure, which counts the whole machine.
+    ``server_cpu`` is the CPU time in µs per operation of each variant's server only. It is shown below the
+    published figure, which covers the whole machine.
     """
     if not any(one.record.published for one in records):
         return None
@@ -201,9 +201,9 @@ def published_table(
     for name, words in FIELDS.items():
         means = [_mean(records, variant, name) for variant in variants]
         rows.append((name, *(_number(mean) for mean in means), words))
-        if name == _NUMBER_FROM_WHICH_OURS_FOLLOWS:
+        if name == _FIELD_BEFORE_SERVER_CPU:
             own = [_number(server_cpu.get(variant)) for variant in variants]
-            rows.append(("(server only)", *own, f"CPU µs per {operation} of the server's processes alone"))
+            rows.append(("(server only)", *own, f"CPU µs per {operation}, server processes only"))
     heads = (Column("Field"), *(Column(variant, is_number=True) for variant in variants), Column("Meaning"))
     return Table(
         "The benchmark's published figures, means over the rounds; the tag is the variant", heads, tuple(rows)

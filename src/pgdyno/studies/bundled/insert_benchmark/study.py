@@ -1,4 +1,4 @@
-"""The Insert Benchmark: all ten steps, in passes over a new database, arm by arm."""
+"""The Insert Benchmark: all ten steps, in passes over a new database, one arm after another."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ STEP = Option(
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
     """Return the requested steps.
 
-    Raises: UsageError for a preset, step or rows it cannot have.
+    Raises: UsageError for an unknown preset or step, or for invalid rows.
     """
     return steps(size_of(sizing), sizing.of(STEP))
 
 
 def settings(sizing: Sizing) -> Mapping[str, str]:
-    """Return the server settings that belong to the requested size."""
+    """Return the server settings of the requested size."""
     return size_of(sizing).settings
 
 
 def study(context: StudyContext) -> Study:
-    """Return one variant to begin with: factors make the others."""
+    """Return a study of the baseline; factors add the other variants."""
     size, chosen = size_of(context.sizing), context.sizing.of(STEP)
     mode = context.sizing.of(MODE)
     which = f"step{'s' if len(chosen) > 1 else ''} {', '.join(chosen)}" if chosen else "the ten steps"
@@ -61,7 +61,7 @@ def study(context: StudyContext) -> Study:
 def _not_io_bound(size: Size) -> str:
     return (
         f"not IO-bound at this size: about {numbers.size(size.loaded_bytes)} of data, and "
-        f"{numbers.size(size.server_memory_bytes or 0)} of memory for each server; take at least twice as "
+        f"{numbers.size(size.server_memory_bytes or 0)} of memory for each server; use at least twice as "
         "much data as memory"
     )
 

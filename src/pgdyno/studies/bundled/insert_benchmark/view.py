@@ -1,4 +1,4 @@
-"""The view of the Insert Benchmark: its part of pages, terminal output and JSON documents. Pure."""
+"""Views of the Insert Benchmark: its part of pages, terminal output and JSON documents. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rich.text import Text
 from pgdyno.base import numbers
 from pgdyno.base.document import Json, to_document
 from pgdyno.measure.view.series import variants_of
-from pgdyno.measure.view.words import compact, half_width, legend, metric_of
+from pgdyno.measure.view.wording import compact, half_width, legend, metric_of
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.report.elements.tables import NOTHING, StyledCell
 from pgdyno.report.elements.terminal import DECISION_STYLES, plain_text
-from pgdyno.studies.bundled.insert_benchmark.rqps import (
+from pgdyno.studies.bundled.insert_benchmark.rate_tables import (
     MISSED,
     Result,
     StepResults,
@@ -31,17 +31,17 @@ NAME = "steps"
 
 
 def page(experiment: Experiment) -> Mapping[str, object]:
-    """Return the values of its part of the page."""
+    """Return the template values of the overview."""
     return {"overview": overview(experiment)}
 
 
 def by_workload(experiment: Experiment) -> Mapping[str, object]:
-    """Return the evidence of each step."""
+    """Return the view of each step."""
     return step_views(experiment)
 
 
 def document(experiment: Experiment) -> Json:
-    """Return every step with each variant's results; empty where no workload is a step."""
+    """Return every step with each variant's results; empty if no workload is a step."""
     return to_document(
         [
             {
@@ -58,7 +58,7 @@ def document(experiment: Experiment) -> Json:
 
 
 def _step_result(experiment: Experiment, one: Result) -> dict[str, object]:
-    """Return one variant in one step; where it or the baseline missed its background rate, no ratio."""
+    """Return one variant in one step, without a ratio if it or the baseline missed its background rate."""
     verdict, interval = one.verdict, one.verdict.interval if one.verdict else None
     return {
         "variant": one.variant,
@@ -76,7 +76,7 @@ def _step_result(experiment: Experiment, one: Result) -> dict[str, object]:
 
 
 def tables(experiment: Experiment) -> Iterator[RenderableType]:
-    """Yield the rates, those relative to the baseline, and the background rates."""
+    """Yield absolute rates, rates relative to the baseline, and background rates."""
     steps = step_results(experiment)
     if not steps:
         return
@@ -87,7 +87,7 @@ def tables(experiment: Experiment) -> Iterator[RenderableType]:
     metrics = dict.fromkeys([THROUGHPUT, *(verdict.metric for verdict in experiment.verdicts)])
     for metric in metrics if len(experiment.variants) > 1 else ():
         title = "rate (rQPS)" if metric == THROUGHPUT else metric_of(metric, "operations").title
-        yield _heading(f"Relative {title}, {experiment.baseline} = 1; below, half of the interval's width")
+        yield _heading(f"Relative {title}, {experiment.baseline} = 1; below, ± half of the interval's width")
         yield _relative(experiment, steps, metric)
     if len(experiment.variants) > 1:
         yield plain_text(legend(experiment.design.equivalence_margin), "dim")
@@ -128,7 +128,7 @@ def _rate(result: Result) -> Text:
 
 
 def _figure(cell: StyledCell) -> Text:
-    """Return a cell; that a rate was missed is said, not only shown by a style."""
+    """Return a cell; a missed rate is shown by a word as well as by a style."""
     is_missed = cell.style == MISSED
     note = f"\n{MISSED}" if is_missed and cell.note == MISSED else ""
     return plain_text(cell.text.replace(numbers.SPACE, "") + note, "dim italic" if is_missed else "")

@@ -1,7 +1,5 @@
-"""A workload like TPC-H.
+"""A TPC-H-like workload: data, queries, parameters, streams, refresh functions and known answers.
 
-Its data, queries, parameters, streams, refresh functions and known answers.
-
-It follows the TPC Benchmark H specification, revision 3, whose clauses are named where they are followed.
-It is *TPC-H-like*: no result of it is a TPC-H result, or may be compared with one.
+It follows the TPC Benchmark H specification, revision 3; the code names the clauses that it implements.
+It is *TPC-H-like*: its results are not TPC-H results, and may not be compared with them.
 """

@@ -1,4 +1,4 @@
-"""The best degree of each query in words and as tables, for the terminal and the page. Pure."""
+"""The best degree of each query as sentences and tables, for the terminal and the page. Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pgdyno.stats.curves.knee import LEVEL, TOLERANCE
 from pgdyno.studies.bundled.tpch.query_degrees import SETTING, QueryDegree, QueryDegrees, query_degrees
 from pgdyno.studies.grids.scaling import bounded
 
-_TO_SET = "To set in a query's own transaction, as certain all together"
+_TO_SET = "To set in a query's own transaction; certain all together"
 _NO_WORKERS = "no workers planned"
 _CAPTION = f"The smallest {SETTING} with at least {numbers.share(1 - TOLERANCE)} of the highest rate"
-_UNTOLD = "not distinguishable"
+_INDISTINCT = "not distinguishable"
 
 
 @dataclass(frozen=True)
 class BestDegrees:
-    """The best degrees of variants that differ in them alone, in words.
+    """The best degrees of variants that differ only in their degree.
 
-    ``table`` is the page's, ``narrow_table`` the terminal's; None where there is nothing to tell. ``to_set``
-    introduces the ``statements``, of which there may be none.
+    ``table`` is for the page, ``narrow_table`` for the terminal; None if no degrees were compared. ``to_set``
+    introduces the ``statements``, which may be empty.
     """
 
     title: str
@@ -39,17 +39,17 @@ class BestDegrees:
 
 
 def best_degrees(experiment: Experiment) -> tuple[BestDegrees, ...]:
-    """Return the best degrees, for every combination of the other factors."""
+    """Return the best degrees for every combination of the other factors."""
     return tuple(_best_degrees(found) for found in query_degrees(experiment))
 
 
 def _best_degrees(found: QueryDegrees) -> BestDegrees:
     title = "Best degree of each query" + (f", {found.common}" if found.common else "")
-    is_told = found.compared > 0
+    is_compared = found.compared > 0
     return BestDegrees(
         title,
-        _table(title, found) if is_told else None,
-        _narrow_table(found) if is_told else None,
+        _table(title, found) if is_compared else None,
+        _narrow_table(found) if is_compared else None,
         tuple(_sentences(found)),
         _TO_SET,
         _statements(found),
@@ -72,8 +72,8 @@ def _narrow_table(found: QueryDegrees) -> Table:
 
 def _table(title: str, found: QueryDegrees) -> StyledTable:
     caption = (
-        f"{_CAPTION}. Under each degree: the rate there as a share of the highest, with its "
-        f"{numbers.share(LEVEL)} interval, and the workers planned"
+        f"{_CAPTION}. Below each degree: its rate as a share of the highest rate, with the "
+        f"{numbers.share(LEVEL)} interval, and the planned workers"
     )
     heads = ("by itself", "all together", *(f"at {degree}" for degree in found.degrees))
     rows = tuple((_name(one), _cells(one, found)) for one in found.queries)
@@ -81,25 +81,26 @@ def _table(title: str, found: QueryDegrees) -> StyledTable:
 
 
 def _sentences(found: QueryDegrees) -> Iterator[str]:
-    """Yield the certainty of the answer, and deviations from the plan."""
+    """Yield the certainty of the degrees, and deviations from the plan."""
     if not found.queries:
-        yield f"Too few rounds count to name any: {LEAST_ROUNDS} are the least"
+        yield f"Too few valid rounds: at least {LEAST_ROUNDS} are needed"
         return
     if found.compared == 0:
-        yield "No plan had workers, so that no degree changes anything; pgdyno explain-degree says why"
+        yield "No plan had workers, so the degree has no effect; pgdyno explain-degree shows the reasons"
         return
     level = numbers.share(LEVEL)
     yield (
-        f"By itself: either end of an answer holds with {level}, independent of the others; one of twenty "
-        f"may be wrong. All together: with {level} none of all {found.compared} is wrong (Bonferroni)"
+        f"By itself: each bound holds with {level} confidence, regardless of other queries; one in twenty "
+        f"may be wrong. All together: with {level} confidence, none of all {found.compared} is wrong "
+        "(Bonferroni)"
     )
     if not _statements(found):
-        yield "No query's degree is certain together with all others: more passes tell (--blocks, --budget)"
-    yield "Queries were alone on the machine; beside others fewer may be best: see the throughput run"
+        yield "No query's degree is certain jointly with all others; measure more passes (--blocks, --budget)"
+    yield "Queries ran alone on the machine; with other load, fewer may be best: see the throughput run"
     if short := list(_not_launched(found)):
         yield (
-            f"Fewer workers were launched than planned: {listed(short)}. These degrees did not run; "
-            "max_parallel_workers and max_worker_processes are the limits"
+            f"Fewer workers were launched than planned: {listed(short)}. These degrees were not reached; "
+            "max_parallel_workers and max_worker_processes limit them"
         )
 
 
@@ -115,10 +116,10 @@ def _statements(found: QueryDegrees) -> tuple[str, ...]:
 
 
 def _knee(one: Knee | None, found: QueryDegrees) -> str:
-    """Return where the best degree lies."""
+    """Return the best degree, its bounds, or why it is unknown, in words."""
     if one is None:
         return _NO_WORKERS
-    return _UNTOLD if one.high is None and one.low == found.degrees[0] else str(one)
+    return _INDISTINCT if one.high is None and one.low == found.degrees[0] else str(one)
 
 
 def _not_launched(found: QueryDegrees) -> Iterator[str]:
@@ -149,7 +150,7 @@ def _level_cell(one: QueryDegree, level: Level | None, degree: int) -> StyledCel
 
 
 def _planned(one: QueryDegree, degree: int) -> str:
-    """Return how many workers its plan asks for; of a run, which has many plans, nothing."""
+    """Return the number of planned workers; ``NOTHING`` for a run, which has many plans."""
     if degree not in one.planned or one.name in TPCH_RUNS:
         return NOTHING
     return numbers.plain(one.planned[degree])

@@ -1,14 +1,14 @@
-"""Runs a pass like TPC-H's on one arm: the power run, then the throughput run.
+"""Runs a TPC-H-like pass on one arm: the power run, then the throughput run.
 
     power        RF1, the 22 queries in the order of stream 0, RF2; one after another on one connection
-    throughput   streams of 22 queries at the same time, beside a stream of as many pairs of RF1 and RF2
+    throughput   concurrent streams of 22 queries, and one stream with a pair of RF1 and RF2 for each of them
 
-Queries are executed plainly: nothing explains or counts inside them. All arms of a round have the same
-values and the same rows in their refresh functions, and so have to give the same answers in the power run.
+Queries run without EXPLAIN or instrumentation. All arms of a round have the same parameter values and the
+same rows in their refresh functions, and must therefore give the same answers in the power run.
 
-Before timing, every variant's answers to the 22 queries are validated, and its plans recorded. Where the
-answers at this scale are known, they are compared with them; they have to be the same on all variants in
-any case. A query that fails, or answers wrongly, ends the experiment here.
+Before timing, every variant's answers to the 22 queries are validated, and its plans recorded. The answers
+must be the same on all variants, and equal the known answers if the scale has any. A query that fails, or
+gives a wrong answer, ends the experiment.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from pgdyno.load.query_session import Executed, QuerySession
 from pgdyno.measure.arenas.arena import Arena
 from pgdyno.measure.arenas.arm import Arm, difference, meter_values, read_meters
 from pgdyno.measure.arenas.step_failure import failures_named
+from pgdyno.measure.before_after import Edge, audit_between
 from pgdyno.measure.blocks.blocks import void_reason
 from pgdyno.measure.degrees import LaunchedWorkers, planned_metric
 from pgdyno.measure.design.isolation import CpuSplit
-from pgdyno.measure.before_after import Edge, audit_between
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.passes import OneArm
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment
@@ -50,9 +50,9 @@ _DELETES = (
     "DELETE FROM lineitem WHERE l_orderkey OPERATOR(pg_catalog.=) ANY (%s)",
     "DELETE FROM orders WHERE o_orderkey OPERATOR(pg_catalog.=) ANY (%s)",
 )
-_VALUES, _ROWS = 0, 1  # what a seed is for
+_VALUES, _ROWS = 0, 1  # part of a seed: parameter values, or rows of refresh functions
 _CANCEL_AGAIN_S = 0.5  # arbitrary
-_END_S, _POLL_S = 10.0, 0.01  # arbitrary: a backend whose client has gone ends in milliseconds
+_END_S, _POLL_S = 10.0, 0.01  # arbitrary: a backend exits milliseconds after its client
 Query = tuple[str, str]
 """A query's name and its text with values."""
 _EXPLAIN = "EXPLAIN (FORMAT JSON) "
@@ -69,21 +69,21 @@ class Pass:
     split: CpuSplit
     thousandths: int  # the scale
     streams: int
-    announce: Callable[[str], None] = lambda _: None  # told what is done now
+    announce: Callable[[str], None] = lambda _: None  # called with each current activity
 
     def queries(self, stream: int) -> list[Query]:
-        """Return a stream's queries in their order."""
+        """Return a stream's queries in order."""
         values = draw_parameters((self.design.seed, self.round, _VALUES, stream), self.thousandths)
         return [(f"q{number}", query_text(number, values[number])) for number in ORDERS[stream]]
 
     def refresh(self, number: int) -> Refresh:
-        """Return the rows of a pair of refresh functions, which counts from 1 in a pass."""
+        """Return the rows of a pair of refresh functions; ``number`` counts from 1 in a pass."""
         return refresh((self.design.seed, self.round, _ROWS, number), self.thousandths, number)
 
 
 @dataclass
 class _Sessions:
-    """Opens sessions on an arm that are closed together."""
+    """Opens sessions on an arm; ``stack`` closes them together."""
 
     arm: Arm
     stack: ExitStack
@@ -96,23 +96,23 @@ class _Sessions:
         return session
 
     def await_end(self) -> None:
-        """Wait until the server has taken leave of them: only then all that they did is in its statistics.
+        """Wait until their backends have exited: only then are their statistics complete.
 
-        Raises: MeasurementError if it takes too long.
+        Raises: MeasurementError after ``_END_S``.
         """
         deadline_s = time.monotonic() + _END_S
         while self.pids.intersection(self.arm.server_pids()):
             if time.monotonic() > deadline_s:
                 raise MeasurementError(
-                    f"sessions on the server of {self.arm.variant.name} were closed, but did not end within "
-                    f"{_END_S:g} s"
+                    f"backends of closed sessions on the server of {self.arm.variant.name} did not exit "
+                    f"within {_END_S:g} s"
                 )
             time.sleep(_POLL_S)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Results of one of the two runs, by query, refresh function or run."""
+    """Results of the power or throughput run, by query, refresh function or run."""
 
     elapsed_s: Mapping[str, float]
     answers: Mapping[str, Answer] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Measured:
-    """A run, and the readings around it."""
+    """A run, with the readings before and after it."""
 
     run: _Run
     values: Mapping[str, float]
@@ -131,20 +131,20 @@ class _Measured:
 
 @dataclass
 class TpchPasses:
-    """Passes of all arms, which have to give the same answers."""
+    """Passes of all arms, which must give the same answers."""
 
     answers: Answers = field(default_factory=Answers)
 
     def checked(
         self, experiment: Experiment, arena: Arena, workloads: Sequence[Workload], progress: Progress
     ) -> Experiment:
-        """Validate the answers of all variants, as ``validated`` does."""
+        """Validate the answers of all variants; see ``validated``."""
         return validated(experiment, arena, workloads, progress)
 
     def measured(self, on: OneArm, workloads: Sequence[Workload]) -> list[Block]:
-        """Run a pass, as ``measure_pass`` does."""
+        """Run a pass; see ``measure_pass``."""
         whole = workloads[0].kind
-        assert isinstance(whole, TpchStep)  # noqa: S101 — all of a pass are
+        assert isinstance(whole, TpchStep)  # noqa: S101 — a pass has no others
         this = Pass(
             arm=on.arm,
             design=on.design,
@@ -187,7 +187,7 @@ def measure_pass(this: Pass, workloads: Sequence[Workload], answers: Answers) ->
 
 
 def _power(this: Pass, sessions: _Sessions, queries: Sequence[Query], pair: Refresh) -> _Run:
-    """Run the refresh functions and queries one after another, and digest the answers when all is timed."""
+    """Run the refresh functions and queries one after another; compute checksums after timing."""
     arm, session = this.arm, sessions.open()
     done = {_RF1: _insert(session, arm, pair)}
     workers, launched = LaunchedWorkers(arm, session, this.meters), {}
@@ -221,7 +221,7 @@ def _delete(session: QuerySession, arm: Arm, pair: Refresh) -> Executed:
 def _throughput(
     arm: Arm, sessions: _Sessions, streams: Sequence[Sequence[Query]], pairs: Sequence[Refresh]
 ) -> _Run:
-    """Run all streams at once; their time is from the first one's beginning to the last one's end."""
+    """Run all streams at once; the elapsed time is from the start of the first to the end of the last."""
     stopped, of_refreshes = Event(), sessions.open()
     of_queries = [sessions.open() for _ in streams]
 
@@ -246,14 +246,14 @@ def _throughput(
         try:
             for ended in as_completed(running):
                 ended.result()
-        finally:  # after an error, and when the user has had enough
+        finally:  # also after an error or an interrupt by the user
             stopped.set()
             _cancel(running)
     return _Run({THROUGHPUT_RUN: time.perf_counter() - began_s})
 
 
 def _cancel(running: Mapping[Future[None], QuerySession]) -> None:
-    """Cancel running queries, repeatedly: a request right before a query's start has no effect."""
+    """Cancel running queries, repeatedly: a request just before a query's start has no effect."""
     while pending := [one for one in running if not one.done()]:
         for one in pending:
             running[one].cancel()
@@ -261,10 +261,10 @@ def _cancel(running: Mapping[Future[None], QuerySession]) -> None:
 
 
 def _between_edges(this: Pass, execute: Callable[[_Sessions], _Run], executions: int) -> _Measured:
-    """Run something between two readings.
+    """Execute a run between two readings.
 
-    Processes are read while the sessions are still connected, because what a backend has used is lost when
-    it ends; what backends report late is read when they have ended.
+    Processes are read while the sessions are still connected, because the resource use of a backend is lost
+    when it exits. Meters that backends report late are read after they exited.
     """
     arm, meters, split = this.arm, this.meters, this.split
     began = Edge.read(arm, meters, split)
@@ -293,7 +293,7 @@ def _block(this: Pass, workload: Workload, measured: _Measured) -> Block:
 
 
 def _arm_block(this: Pass, name: str, measured: _Measured) -> ArmBlock:
-    """Return one execution; of the power run the geometric mean of all, of the throughput run their rate."""
+    """Return the arm's block: the rate of one execution, by the geometric mean time for the power run."""
     variant, elapsed_s = this.arm.variant.name, measured.run.elapsed_s
     if name == POWER_RUN:
         mean_s = math.exp(math.fsum(map(math.log, elapsed_s.values())) / len(elapsed_s))
@@ -308,7 +308,7 @@ def _arm_block(this: Pass, name: str, measured: _Measured) -> ArmBlock:
 
 
 def _name(workload: Workload) -> str:
-    assert isinstance(workload.kind, TpchStep)  # noqa: S101 — all of a pass are
+    assert isinstance(workload.kind, TpchStep)  # noqa: S101 — a pass has no others
     return workload.kind.name
 
 
@@ -317,8 +317,8 @@ def validated(
 ) -> Experiment:
     """Return the experiment with the plans of all variants, and a note on their answers.
 
-    Raises: MeasurementError for a wrong answer, naming query and variant; GeneratorFailedError for a query
-    that fails.
+    Raises: MeasurementError for a wrong answer, naming query and variant; GeneratorFailedError for a failed
+    query.
     """
     facts, data_set = experiment.tpch, workloads[0].data_set
     if facts is None:
@@ -335,9 +335,9 @@ def validated(
 
 
 def checked_plans(arm: Arm, thousandths: int, answers: Answers) -> dict[str, PlanNode]:
-    """Compare an arm's answers with known ones and other arms'; return its plans by query.
+    """Compare an arm's answers with known answers and those of other arms; return its plans by query.
 
-    Raises: as ``validated`` does.
+    Raises: as ``validated``.
     """
     known, plans = known_answers(thousandths), {}
     with ExitStack() as stack:
@@ -354,7 +354,7 @@ def checked_plans(arm: Arm, thousandths: int, answers: Answers) -> dict[str, Pla
                     f"the answer of {name} on the server of {arm.variant.name} is wrong",
                     detail=f"{answer.rows} rows with checksum {answer.checksum} instead of "
                     f"{known[number].rows} with {known[number].checksum}",
-                    hint="this server answers wrongly, or its data are damaged: nothing of it is measured",
+                    hint="this server gives wrong answers, or its data are damaged: nothing is measured",
                 )
             answers.compare("the validation run", arm.variant.name, name, answer)
     return plans
@@ -362,8 +362,8 @@ def checked_plans(arm: Arm, thousandths: int, answers: Answers) -> dict[str, Pla
 
 def _note(facts: TpchFacts) -> str:
     if known_answers(facts.thousandths):
-        return "all 22 answers were checked before anything was timed: they are the known ones"
+        return "all 22 answers were checked before timing: they equal the known answers"
     return (
-        f"the answers at scale {facts.scale} are not known; before anything was timed they were the same on "
-        "all variants"
+        f"the correct answers at scale {facts.scale} are unknown; before timing, all variants gave the same "
+        "answers"
     )

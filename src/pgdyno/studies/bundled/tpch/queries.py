@@ -1,8 +1,6 @@
-"""The 22 queries: their text (clause 2.4) with values inserted, and their order in streams.
+"""The 22 queries: text (clause 2.4) with values inserted, values of the validation run, order in streams.
 
-The values of the validation run are here, too.
-
-A query's file is what psql takes: ``:name`` is a number, ``:'name'`` a quoted string.
+A query's file has psql's syntax: ``:name`` is a number, ``:'name'`` a quoted string.
 """
 
 from __future__ import annotations
@@ -30,19 +28,19 @@ ORDERS = (
     (8, 13, 2, 20, 17, 3, 6, 21, 18, 11, 19, 10, 15, 4, 22, 1, 7, 12, 9, 14, 5, 16),
     (6, 15, 18, 17, 12, 1, 7, 2, 22, 13, 21, 10, 14, 9, 3, 16, 20, 19, 11, 4, 8, 5),
 )
-"""Queries by stream; stream 0 is the power run's. The appendix goes on up to 40."""
+"""Order of the queries by stream; stream 0 is the power run's. The appendix has streams up to 40."""
 MOST_STREAMS = len(ORDERS) - 1
 _FEWEST = ((1, 2), (10, 3), (30, 4), (100, 5), (300, 6), (1000, 7), (3000, 8), (10_000, 9), (30_000, 10))
-"""From which scale on the throughput run has at least how many streams."""
+"""Pairs of scale and least number of streams in the throughput run from this scale on."""
 
 
 def query_text(number: int, parameters: Parameters) -> str:
-    """Return a query with its values. Raises: KeyError for a value that is missing."""
+    """Return a query with its values. Raises: KeyError for a missing value."""
     return _PARAMETER.sub(lambda found: _literal(found, parameters), template(number))
 
 
 def template(number: int) -> str:
-    """Return a query with the names of its values, without its comment."""
+    """Return a query with placeholders for its values, without its comment."""
     return "".join(line for line in _file(number).splitlines(keepends=True) if line[:2] != "--")
 
 
@@ -111,5 +109,5 @@ _VALIDATION: dict[int, Parameters] = {
 
 
 def usual_streams(thousandths: int) -> int:
-    """Return the fewest streams that the specification allows; below scale 1, as at scale 1."""
+    """Return the fewest streams that the specification allows; below scale 1, those of scale 1."""
     return max(streams for scale, streams in _FEWEST if thousandths >= 1000 * scale or scale == 1)

@@ -1,12 +1,12 @@
 """The best degree of each query. Pure.
 
-The variants differ in max_parallel_workers_per_gather alone.
+The variants differ only in max_parallel_workers_per_gather.
 
-Each query is a curve over the degrees that were asked for, and has a knee: the smallest degree with at least
-95 % of the highest rate. It is looked for twice. *By itself* each of its ends holds with 95 %, as if there
-were no other query. *Together* all ends of all queries hold with 95 %, each with 1 − 5 % / their number
-(Bonferroni, because queries of one pass are disturbed together). A query whose plans never had workers is not
-asked: all its variants have the same plan.
+Each query has a curve over the requested degrees, with a knee: the smallest degree with at least 95 % of the
+highest rate. The knee is estimated twice. *By itself*, each of its bounds holds with 95 %, regardless of
+other queries. *Together*, all bounds of all queries hold with 95 %, each with 1 − 5 % / their number
+(Bonferroni, because disturbances affect all queries of a pass). A query without workers in any plan is
+omitted: all its variants have the same plan.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from pgdyno.stats.curves.scaling import observe
 
 SETTING = "max_parallel_workers_per_gather"
 _LEAST_LEVELS = 2
-_ENDS = 2  # a knee is wrong if what is ruled out below it is wrong, or what is sure above
+_ENDS = 2  # a knee can be wrong at its lower or at its upper bound
 
 
 @dataclass(frozen=True)
 class QueryDegree:
     """One query, or one of the two runs. Degrees are the setting's limits.
 
-    ``alone`` and ``together`` are the knee, None where no degree gives it workers. ``planned`` are workers by
-    degree: as passes had them on average, where the server counts them, else as the validation run's plan has
-    them. ``launched`` is the share of them that were launched, by degree. ``set_to`` is the degree to set for
-    a query: its knee, if that is certain together with all others, and workers were planned.
+    ``alone`` and ``together`` are the knee; None if no degree gives it workers. ``planned`` are workers by
+    degree: their mean over the passes if the server counts them, else those of the validation run's plan.
+    ``launched`` is the share of planned workers that were launched, by degree. ``set_to`` is the degree to
+    set for a query: its knee, if it is certain jointly with all others and workers were planned.
     """
 
     name: str
@@ -52,9 +52,9 @@ class QueryDegree:
 
 @dataclass(frozen=True)
 class QueryDegrees:
-    """All queries of the variants that differ in the degree alone; ``common`` is their common part.
+    """All queries of variants that differ only in the degree; ``common`` is their common part.
 
-    ``compared``: how many knees hold together. ``queries`` is empty where too few rounds count.
+    ``compared`` is the number of knees that hold jointly. ``queries`` is empty if too few rounds are valid.
     """
 
     common: str
@@ -67,7 +67,7 @@ class QueryDegrees:
 class _Measured:
     """Measurements of one query: rates by degree and round, worker metrics by degree.
 
-    ``by_plan`` are the workers of the validation run's plans by degree.
+    ``by_plan`` has the workers of the validation run's plans by degree.
     """
 
     name: str
@@ -89,7 +89,7 @@ class _Measured:
 def query_degrees(experiment: Experiment) -> tuple[QueryDegrees, ...]:
     """Return the best degrees, one entry per combination of the other varied factors.
 
-    Nothing where no two variants differ in the degree alone, or the workload is another one.
+    Empty if no two variants differ only in the degree, or for other workloads.
     """
     facts = experiment.tpch
     if facts is None:
@@ -112,7 +112,7 @@ def query_degrees(experiment: Experiment) -> tuple[QueryDegrees, ...]:
 
 
 def _groups(variants: Sequence[Variant]) -> dict[str, dict[str, int]]:
-    """Return the degrees of variants by name, for every combination of server and other settings."""
+    """Return the degrees of variants by name, per combination of server and other settings."""
     groups: dict[str, dict[str, int]] = defaultdict(dict)
     for variant in variants:
         degree = variant.settings.get(SETTING, "")
@@ -127,7 +127,7 @@ def _groups(variants: Sequence[Variant]) -> dict[str, dict[str, int]]:
 def _measured(experiment: Experiment, facts: TpchFacts, degrees: Mapping[str, int]) -> Iterator[_Measured]:
     for workload in experiment.workloads:
         name = workload.removeprefix(PREFIX)
-        if name in REFRESHES:  # which never have workers
+        if name in REFRESHES:  # they never have workers
             continue
         rates = _by_round(experiment, workload, THROUGHPUT, degrees)
         yield _Measured(
@@ -146,7 +146,7 @@ def _measured(experiment: Experiment, facts: TpchFacts, degrees: Mapping[str, in
 def _by_round(
     experiment: Experiment, workload: str, metric: str, degrees: Mapping[str, int]
 ) -> list[Mapping[int, float]]:
-    """Return a metric by degree, round by round, as far as it counts."""
+    """Return a metric by degree, round by round, without void blocks."""
     rounds: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for block in (one for one in experiment.blocks if one.workload == workload):
         for arm in block.arms:

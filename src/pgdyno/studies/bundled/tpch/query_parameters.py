@@ -1,7 +1,7 @@
 """Draws the values of the queries by the rules of clauses 2.4.1.3 to 2.4.22.3.
 
-The rules are the specification's, the random numbers NumPy's: qgen's own would not be the same ones. Values
-of a pass are the same for all variants.
+The rules are the specification's; the random numbers are NumPy's, so values differ from qgen's. Values of a
+pass are the same for all variants.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NATIONS = {
     "UNITED STATES": "AMERICA",
 }
 """Nations in the order of their keys, with their regions."""
-COUNTRY_CODES = tuple(str(10 + key) for key in range(len(NATIONS)))  # a phone number begins with one
+COUNTRY_CODES = tuple(str(10 + key) for key in range(len(NATIONS)))  # phone numbers begin with one
 SEGMENTS = ("AUTOMOBILE", "BUILDING", "FURNITURE", "MACHINERY", "HOUSEHOLD")
 PRIORITIES = ("1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW")
 INSTRUCTIONS = ("DELIVER IN PERSON", "COLLECT COD", "NONE", "TAKE BACK RETURN")
@@ -70,13 +70,13 @@ COLORS = tuple(_COLORS.split())
 
 
 def draw_parameters(seed: Sequence[int], thousandths: int) -> dict[int, Parameters]:
-    """Return the values of all queries of a stream, at a scale in thousandths; equal seeds, equal values."""
+    """Return the values of all queries of a stream, at a scale in thousandths. Equal seeds, equal values."""
     random = np.random.default_rng(seed)
     return {number: _RULES[number](random, thousandths) for number in NUMBERS}
 
 
 def _between(random: Random, low: int, high: int) -> int:
-    """Return a whole number, both ends included."""
+    """Return a random integer from ``low`` to ``high``, both included."""
     return int(random.integers(low, high, endpoint=True))
 
 
@@ -85,12 +85,12 @@ def _one(random: Random, among: Sequence[str]) -> str:
 
 
 def _some(random: Random, among: Sequence[str], count: int) -> list[str]:
-    """Return different ones."""
+    """Return ``count`` distinct elements in random order."""
     return [among[index] for index in random.permutation(len(among))[:count]]
 
 
 def _month(random: Random, first: tuple[int, int], last: tuple[int, int]) -> str:
-    """Return the first day of a month between two, both (year, month) and included."""
+    """Return the first day of a random month between two (year, month) pairs, both included."""
     months = _between(random, first[0] * 12 + first[1] - 1, last[0] * 12 + last[1] - 1)
     return date(months // 12, months % 12 + 1, 1).isoformat()
 
@@ -226,4 +226,4 @@ _RULES: dict[int, Callable[[Random, int], Parameters]] = {
     21: _q21,
     22: _q22,
 }
-"""The months of Q15 are those of Q4."""
+"""Q15 has the months of Q4."""

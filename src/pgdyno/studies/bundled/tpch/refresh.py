@@ -1,9 +1,9 @@
 """The refresh functions (clauses 2.5 to 2.7): inserts of RF1 and deletes of RF2.
 
-tpchgen makes no refresh sets, so that they are made here, by the rules of clause 4.2.3 and with NumPy's
-random numbers. A set has 1500 orders per scale factor. Order keys use 8 of every 32 numbers: set number n
-inserts as many orders into the gaps as it deletes of those that were loaded, the n-th share of them.
-Comments are made of a few words of their own: no query looks for them.
+tpchgen generates no refresh sets, so this module does, by the rules of clause 4.2.3 with NumPy's random
+numbers. A set has 1500 orders per scale factor. Order keys use 8 of every 32 numbers. Set n deletes the n-th
+share of the loaded orders, and inserts the same number of orders into the gaps. Comments consist of a few
+fixed words: no query searches for them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _ORDER_COMMENT, _LINE_COMMENT = (19, 78), (10, 43)  # characters
 
 @dataclass(frozen=True)
 class Refresh:
-    """One pair of refresh functions.
+    """The data of one pair of refresh functions.
 
-    ``orders`` and ``lines`` are input of COPY, in the text format.
+    ``orders`` and ``lines`` are input of COPY, in text format.
     """
 
     orders: bytes
@@ -40,7 +40,7 @@ class Refresh:
 
 
 def refresh(seed: Sequence[int], thousandths: int, number: int) -> Refresh:
-    """Return the refresh set of a number, from 1, at a scale in thousandths; equal seeds, equal rows."""
+    """Return refresh set ``number``, from 1, at a scale in thousandths. Equal seeds, equal rows."""
     random = np.random.default_rng(seed)
     places = refreshed_orders(thousandths, number)
     inserted = tuple(sparse_key(place, 1) for place in places)
@@ -53,7 +53,7 @@ def refresh(seed: Sequence[int], thousandths: int, number: int) -> Refresh:
 
 
 def refreshed_orders(thousandths: int, number: int) -> range:
-    """Return which of the loaded orders, counted from 1, a refresh set deletes."""
+    """Return the places, counted from 1, of the loaded orders that a refresh set deletes."""
     count = max(1, thousandths * 3 // 2)
     return range((number - 1) * count + 1, number * count + 1)
 
@@ -61,7 +61,7 @@ def refreshed_orders(thousandths: int, number: int) -> range:
 def sparse_key(place: int, gap: int) -> int:
     """Return the order key at a place, counted from 1.
 
-    Gap 0 is loaded data, 1 to 3 are free (4.2.3).
+    Gap 0 has the loaded data; 1 to 3 are free (clause 4.2.3).
     """
     return ((place >> 3) * 4 + gap) * 8 + (place & 7)
 
@@ -69,12 +69,12 @@ def sparse_key(place: int, gap: int) -> int:
 def _order(
     random: Random, key: int, rows: dict[str, int], thousandths: int
 ) -> tuple[Sequence[object], list[Sequence[object]]]:
-    """Return an order and its lines, as columns."""
+    """Return the columns of an order and of its lines."""
     ordered = _FIRST_DAY + timedelta(days=_between(random, 0, (_LAST_DAY - _FIRST_DAY).days))
     lines = [_line(random, key, number, ordered, rows) for number in range(1, _between(random, 1, 7) + 1)]
     states = {line.status for line in lines}
     customer = _between(random, 1, rows["customer"])
-    customer -= customer % 3 == 0  # one in three never orders
+    customer -= customer % 3 == 0  # one in three customers has no orders
     order = (
         *(key, customer, "P" if len(states) > 1 else states.pop()),
         *(_money(round(sum(line.charge for line in lines))), ordered),
@@ -110,12 +110,12 @@ def _line(random: Random, key: int, number: int, ordered: date, rows: dict[str, 
 
 
 def retail_price_cents(part: int) -> int:
-    """Return a part's price (clause 4.2.3)."""
+    """Return a part's retail price in cents (clause 4.2.3)."""
     return 90_000 + part // 10 % 20_001 + 100 * (part % 1000)
 
 
 def supplier_of(part: int, which: int, suppliers: int) -> int:
-    """Return one of the four suppliers of a part, 0 to 3 (clause 4.2.3)."""
+    """Return the key of one of the four suppliers of a part; ``which`` is 0 to 3 (clause 4.2.3)."""
     return (part + which * (suppliers // 4 + (part - 1) // suppliers)) % suppliers + 1
 
 

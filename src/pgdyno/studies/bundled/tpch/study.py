@@ -1,9 +1,7 @@
-"""A workload like TPC-H: 22 queries alone and in streams, in passes.
+"""A TPC-H-like workload: 22 queries alone and in streams, with refresh functions, in passes.
 
-Refresh functions are included.
-
-A pass is a power run and a throughput run on one variant's server, started afresh on a copy of the data as
-they were loaded; passes of all variants alternate in random order, with the same values in a round.
+A pass is a power run and a throughput run on one variant's server, restarted on a fresh copy of the loaded
+data. Passes of all variants alternate in random order, with the same values in a round.
 """
 
 from __future__ import annotations
@@ -14,10 +12,10 @@ from math import isfinite
 from pgdyno.base.errors import UsageError
 from pgdyno.load.tpch_tables import data_set
 from pgdyno.measure.bundled_study import BundledStudy, Sizing, StudyContext
-from pgdyno.model.experiments.experiment import Design, ResetPolicy
+from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.tpch import DISCLAIMER, POWER_RUN, PREFIX, REFRESHES, THROUGHPUT_RUN, scale_text
-from pgdyno.model.experiments.workload import TpchStep, Workload
+from pgdyno.model.experiments.workload import ResetPolicy, TpchStep, Workload
 from pgdyno.studies.bundled.tpch.queries import MOST_STREAMS, NUMBERS, usual_streams
 
 _NAMES = (*(f"q{number}" for number in NUMBERS), *REFRESHES, POWER_RUN, THROUGHPUT_RUN)
@@ -26,14 +24,14 @@ _TITLES = {
     "rf1": "refresh function 1 of the power run: inserts new orders",
     "rf2": "refresh function 2 of the power run: deletes old orders",
     POWER_RUN: "the power run: geometric mean of its 22 queries and 2 refresh functions",
-    THROUGHPUT_RUN: "the throughput run: streams of queries beside a stream of refresh functions",
+    THROUGHPUT_RUN: "the throughput run: concurrent streams of queries and one of refresh functions",
 }
 
 
 def workloads(sizing: Sizing) -> Mapping[str, Workload]:
     """Return the workloads that a pass measures.
 
-    Raises: UsageError for a scale that is not in thousandths, or more streams than have an order.
+    Raises: UsageError for a scale that is not a multiple of 0.001, or for too many streams.
     """
     thousandths, streams = _thousandths(sizing), _streams(sizing)
     scale = scale_text(thousandths)
@@ -51,7 +49,7 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
 
 
 def study(context: StudyContext) -> Study:
-    """Return one variant to begin with: factors make the others."""
+    """Return a study of the baseline; factors add the other variants."""
     scale = scale_text(_thousandths(context.sizing))
     return Study(
         name="tpch",
@@ -89,6 +87,6 @@ STUDY = BundledStudy(
     study=study,
     workloads=workloads,
     passes=f"{__package__}.passes",
-    design=Design(is_isolated=False),  # the client does next to nothing: the server may use all CPUs
+    design=Design(is_isolated=False),  # the client is mostly idle: the server may use all CPUs
     takes_scale=True,
 )

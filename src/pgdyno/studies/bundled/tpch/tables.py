@@ -1,4 +1,4 @@
-"""A workload like TPC-H's side by side: times of every query, both runs, and plans that differ. Pure.
+"""Tables of a TPC-H-like workload: times of every query, both runs, and differing plans. Pure.
 
 Verdicts are on executions per second; a time relative to the baseline is the inverse of their ratio.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pgdyno.base import numbers
 from pgdyno.measure.view.series import SeriesEstimate, estimates, variants_of
-from pgdyno.measure.view.words import bounds_text, step_names, symbol
+from pgdyno.measure.view.wording import bounds_text, step_names, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.tpch import DISCLAIMER, POWER_RUN, TPCH_RUNS, TpchFacts
@@ -24,7 +24,7 @@ _SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True)
 class Relative:
-    """A variant against the baseline; None where it was not measured."""
+    """A variant relative to the baseline; None if not measured."""
 
     variant: str
     ratio: float | None
@@ -36,8 +36,8 @@ class Relative:
 class QueryLine:
     """One query or refresh function, or one of the two runs; by variant, the baseline first.
 
-    ``figures`` are seconds, of the runs executions per hour; None where no round counts. ``relative`` are
-    against the baseline: of times, below 1 is faster; of the runs, above 1 is.
+    ``figures`` are seconds, or executions per hour for the runs; None if no round is valid. ``relative`` are
+    ratios to the baseline: below 1 is faster for times, above 1 for the runs.
     """
 
     name: str
@@ -48,7 +48,7 @@ class QueryLine:
 
 @dataclass(frozen=True)
 class PlanComparison:
-    """How one variant's plan of a query differs from the baseline's, in words and line by line."""
+    """The difference of a variant's plan of a query from the baseline's, in words and line by line."""
 
     query: str
     variant: str
@@ -58,7 +58,7 @@ class PlanComparison:
 
 @dataclass(frozen=True)
 class TpchView:
-    """The page's part on a workload like TPC-H's."""
+    """The page's part on a TPC-H-like workload."""
 
     disclaimer: str
     tables: tuple[StyledTable, ...]
@@ -68,7 +68,7 @@ class TpchView:
 
 
 def tpch_view(experiment: Experiment) -> TpchView | None:
-    """Return the page's part; None where the workload is another one."""
+    """Return the page's part; None for other workloads."""
     facts = experiment.tpch
     if facts is None:
         return None
@@ -93,7 +93,7 @@ def tpch_view(experiment: Experiment) -> TpchView | None:
 
 
 def sentence_on(facts: TpchFacts) -> str:
-    """Return the warnings for every reader."""
+    """Return the disclaimer, with scale and number of streams."""
     return f"{DISCLAIMER}. Scale {facts.scale}, {facts.streams} streams in the throughput run."
 
 
@@ -103,7 +103,7 @@ def lines(experiment: Experiment) -> tuple[QueryLine, ...]:
 
 
 def plan_comparisons(experiment: Experiment) -> tuple[PlanComparison, ...]:
-    """Return every plan of a variant that differs from the baseline's."""
+    """Return all plans that differ from the baseline's."""
     return tuple(_plan_comparisons(experiment))
 
 
@@ -120,7 +120,7 @@ def time_text(seconds: float) -> str:
 
 
 def title_of(line: QueryLine) -> str:
-    """Return the title of a line."""
+    """Return the title of a query or run."""
     return TPCH_RUNS.get(line.name, line.name)
 
 
@@ -173,9 +173,9 @@ def _plan_comparisons(experiment: Experiment) -> Iterator[PlanComparison]:
 
 def _caption_of_runs(facts: TpchFacts) -> str:
     return (
-        "Per hour: of the power run, 3600 seconds by the geometric mean of its 24 times; of the throughput "
-        f"run, all queries of its {facts.streams} streams by the time from the first one's beginning to the "
-        "last one's end. Higher is better"
+        "Per hour. Power run: 3600 seconds divided by the geometric mean of its 24 times. Throughput run: "
+        f"all queries of its {facts.streams} streams, divided by the time from the start of the first to "
+        "the end of the last. Higher is better"
     )
 
 

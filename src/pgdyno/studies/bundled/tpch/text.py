@@ -1,4 +1,4 @@
-"""The times of a workload like TPC-H's, best degrees, and plans that differ: a row per query. Pure."""
+"""Terminal output of a TPC-H-like workload: times, best degrees, and differing plans. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from pgdyno.base import numbers
 from pgdyno.measure.view.series import variants_of
-from pgdyno.measure.view.words import half_width, legend, symbol
+from pgdyno.measure.view.wording import half_width, legend, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.report.elements.tables import NOTHING
 from pgdyno.report.elements.terminal import DECISION_STYLES, PlainTable, plain_text
@@ -29,11 +29,11 @@ from pgdyno.studies.bundled.tpch.tables import (
 )
 
 _ENDLESS = 10_000  # columns
-_WIDTH_OF_NAMES = 30  # characters of all names together that leave room for their columns
+_WIDTH_OF_NAMES = 30  # characters of all names together, at most: otherwise letters replace them
 
 
 def tpch_tables(experiment: Experiment) -> Iterator[RenderableType]:
-    """Yield the times, both runs, and how plans differ; nothing where the workload is another one."""
+    """Yield the times, both runs, and the differences of plans; nothing for other workloads."""
     if experiment.tpch is None:
         return
     yield plain_text(sentence_on(experiment.tpch), "bold")
@@ -57,7 +57,7 @@ def tpch_tables(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def labels(experiment: Experiment) -> dict[str, str]:
-    """Return the variants' names by column title: letters where the names are too long."""
+    """Return the variants' names by column title: the name, or a letter if the names are too long."""
     names = variants_of(experiment)
     if sum(map(len, names)) <= _WIDTH_OF_NAMES:
         return {name: name for name in names}
@@ -67,7 +67,7 @@ def labels(experiment: Experiment) -> dict[str, str]:
 
 
 def _plans(experiment: Experiment) -> Iterator[Text]:
-    if not (experiment.tpch and experiment.tpch.plans):  # it was interrupted before they were known
+    if not (experiment.tpch and experiment.tpch.plans):  # interrupted before plans were recorded
         return
     differing = plan_comparisons(experiment)
     yield plain_text("\nPlans", "bold")
@@ -96,20 +96,20 @@ def _degrees(experiment: Experiment) -> Iterator[RenderableType]:
 
 @dataclass(frozen=True)
 class _Tables:
-    """Lines as a table: where not all variants fit beside each other, as several, each with the baseline."""
+    """Lines as a table; if not all variants fit side by side, as several tables, each with the baseline."""
 
     experiment: Experiment
     found: list[QueryLine]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield as few tables as lose no figure."""
+        """Yield the smallest number of tables that fit the width."""
         others = range(1, len(variants_of(self.experiment)))
         endless = options.update(max_width=_ENDLESS)
         for count in range(len(others), 0, -1):
             tables = [self._table(others[at : at + count]) for at in range(0, len(others), count)]
             if max(console.measure(one, options=endless).maximum for one in tables) <= options.max_width:
                 break
-        else:  # one variant alone, or a terminal that is too narrow for two
+        else:  # a single variant, or a terminal too narrow for two
             tables = [self._table([one]) for one in others] or [self._table([])]
         for place, table in enumerate(tables):
             if place:
@@ -117,7 +117,7 @@ class _Tables:
             yield table
 
     def _table(self, others: Sequence[int]) -> Table:
-        """Return the table of the baseline and some of the other variants, which count from 1."""
+        """Return a table of the baseline and the variants at the places ``others``, counted from 1."""
         names = [*labels(self.experiment)]
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("", no_wrap=True)

@@ -1,4 +1,4 @@
-"""The view of a workload like TPC-H: its part of pages, terminal output and JSON documents. Pure."""
+"""Views of the TPC-H-like workload: its part of pages, terminal output and JSON documents. Pure."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def tables(experiment: Experiment) -> Iterator[RenderableType]:
 
 
 def page(experiment: Experiment) -> Mapping[str, object]:
-    """Return the values of its part of the page."""
+    """Return the template values of the TPC-H part."""
     return {"tpch": tpch_view(experiment)}
 
 
 def by_workload(_: Experiment) -> Mapping[str, object]:
-    """Return nothing: queries have no part of their own."""
+    """Return an empty mapping: the page has no parts per query."""
     return {}
 
 
 def document(experiment: Experiment) -> Json:
-    """Return times, runs, best degrees and plans that differ, like TPC-H's; null where the workload is not.
+    """Return times, runs, best degrees and differing plans; null for other workloads.
 
-    Times are in seconds, of runs executions per hour; ratios of times are below 1 where it is faster.
+    Times are in seconds, runs in executions per hour. A ratio of times below 1 means faster.
     """
     if experiment.tpch is None:
         return None

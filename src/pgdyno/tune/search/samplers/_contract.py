@@ -1,8 +1,8 @@
 """The contract of a sampler: one file of ``samplers/`` adds one.
 
-A sampler file has ``NAME``, a docstring that says how it chooses, and ``make(space, seed) -> Sampler``. It
-chooses points and is told how their trials ended; it neither measures nor decides. Equal seeds and equal
-answers give equal points.
+A sampler file has ``NAME``, a docstring that describes how it chooses, and ``make(space, seed) -> Sampler``.
+A sampler chooses points and receives the results of their trials; it neither measures nor decides. Equal
+seeds and equal results give equal points.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Sampler(Protocol):
         ...
 
     def tell(self, trial: Trial) -> None:
-        """Take note of an ended trial; those that failed have no gain."""
+        """Record a finished trial; failed trials have no gain."""
         ...
 
 
@@ -32,5 +32,5 @@ class SamplerModule(Protocol):
     __doc__: str | None
 
     def make(self, space: Space, seed: int) -> Sampler:
-        """Return a sampler. Raises: UsageError if a package that it takes is not installed."""
+        """Return a sampler. Raises: UsageError if a required package is not installed."""
         ...

@@ -1,8 +1,8 @@
-"""The plan first, then its neighbours that an additive model of all trials finds most promising.
+"""The plan first, then the neighbours of the best point that look most promising by an additive model.
 
-Each point is the incumbent with the few changes that look best in one draw of their effects from the
-posterior (Thompson sampling): what is not known yet is tried as often as it may still be the best. Keeping to
-few changes lets each trial say which of them it was.
+Each point is the incumbent with the few changes that are best in one draw of their effects from the posterior
+(Thompson sampling): an uncertain change is tried in proportion to its probability of being the best. With few
+changes per trial, its result can be attributed to them.
 
 Sources: Thompson (1933), Biometrika 25, 285-294; Russo et al. (2018), A Tutorial on Thompson Sampling,
 arXiv:1707.02038, §4.
@@ -22,21 +22,21 @@ from pgdyno.tune.search.additive import effects_of
 
 NAME = "guided"
 _MOST_CHANGES = 3  # of one point, from the incumbent
-_MOST_DRAWS, _WIDER = 50, 1.3  # until a point is a new one, each from a wider distribution
+_MOST_DRAWS, _WIDER = 50, 1.3  # draws until a point is new, each from a wider distribution
 
 
 @dataclass
 class _Guided:
     space: Space
     random: Random
-    told: list[Trial] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
 
     def ask(self) -> Point:
         """Return the plan, or the incumbent with a few changes."""
         plan = self.space.plan
-        if plan and not self.told:
+        if plan and not self.trials:
             return plan
-        effects, known = effects_of(self.space, self.told), [one.point for one in self.told]
+        effects, known = effects_of(self.space, self.trials), [one.point for one in self.trials]
         for draw in range(_MOST_DRAWS):
             covariance = effects.covariance * _WIDER**draw
             drawn = self.random.multivariate_normal(effects.mean, covariance, method="cholesky")
@@ -47,20 +47,20 @@ class _Guided:
         return point
 
     def tell(self, trial: Trial) -> None:
-        """Keep the trial, once."""
-        if trial not in self.told:
-            self.told.append(trial)
+        """Record the trial, unless it is known."""
+        if trial not in self.trials:
+            self.trials.append(trial)
 
     @property
     def _incumbent(self) -> Point:
-        won = [one.point for one in self.told if one.state is TrialState.WON]
+        won = [one.point for one in self.trials if one.state is TrialState.WON]
         return won[-1] if won else {}
 
 
 def _best_changes(
     space: Space, incumbent: Point, effects: Mapping[tuple[str, str], float]
 ) -> dict[str, str | None]:
-    """Return the few changes of the incumbent that these effects make best; one at least."""
+    """Return the best few changes of the incumbent by these effects; at least one."""
     improvements = {
         (one.key, value): gain
         for one in space.dimensions
@@ -73,7 +73,7 @@ def _best_changes(
 def _best_value(
     dimension: Dimension, present: str | None, effects: Mapping[tuple[str, str], float]
 ) -> tuple[str | None, float]:
-    """Return the best other value of a dimension than its present one, and how much better it is."""
+    """Return the best value of a dimension except its present one, and its gain over that."""
     others: dict[str | None, float] = {value: effects[dimension.key, value] for value in dimension.values}
     others[None] = 0.0
     now = others.pop(present)

@@ -1,4 +1,4 @@
-"""Points at random: each dimension has each of its values, or is left as found, equally often."""
+"""Random points: each value of a dimension, including the original one, is equally likely."""
 
 from __future__ import annotations
 

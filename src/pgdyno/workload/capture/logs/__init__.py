@@ -1,1 +1,1 @@
-"""From a server's log to the statements that sessions ran, in their transactions. Pure."""
+"""Derives sessions' statements and transactions from a server's log. Pure."""

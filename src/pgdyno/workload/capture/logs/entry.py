@@ -1,23 +1,37 @@
-"""An entry of a server's log, whatever the format of the log."""
+"""An entry of a server's log, independent of the log's format, and the statement in its message."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 from datetime import datetime
+
+from pgdyno.model.experiments.captured import Protocol
 
 _BEGINNING = datetime(1970, 1, 1)  # noqa: DTZ001 — a log names its time zone, the same in every entry
 _TO_MILLISECONDS = 23  # characters: "2026-11-25 12:35:23.957"
 _TO_SECONDS = 19
 MOST_CHARACTERS = 1 << 17
-"""Of an entry: longer ones are left out. The most that Python reads of a field of CSV."""
+"""Maximum length of an entry: longer ones are left out. It is Python's limit for a CSV field."""
+
+_MESSAGE = re.compile(
+    r"(?:duration: (?P<ms>\d+\.\d+) ms)?(?:^|  |$)"
+    r"(?:(?P<step>statement|parse|bind|execute fetch from|execute)(?: (?P<name>[^\n]{0,200}?))?: "
+    r"(?P<sql>.*))?",
+    re.DOTALL,
+)
+_PARAMETER = re.compile(r"\$(\d{1,5}) = (?:(NULL)|'((?:[^']|'')*)')(?:, |$)")
+_PARAMETERS = re.compile(r"parameters: ", re.IGNORECASE)  # with a capital letter since PostgreSQL 16
+_UNNAMED = "<unnamed>"  # followed by "/" and the portal's name, if it has one
+_CUT = "..."  # the end of a value truncated to log_parameter_max_length
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """An entry. Texts are empty, and the rest is None, where the log does not have them.
+    """A log entry. Missing texts are empty, other missing fields are None.
 
-    ``at_s`` is in seconds of the log's own time zone. ``line`` counts the entries of a session from 1.
-    ``query`` is the statement that an error is about.
+    ``at_s`` is in seconds in the log's own time zone. ``line`` counts a session's entries from 1. ``query``
+    is the statement that caused an error.
     """
 
     at_s: float | None
@@ -32,10 +46,68 @@ class LogEntry:
 
 
 def seconds(timestamp: str) -> float | None:
-    """Return a log's timestamp in seconds; None if it is none. Its time zone is left out."""
+    """Return a log's timestamp in seconds, ignoring its time zone; None if it is not a timestamp."""
     for length in (_TO_MILLISECONDS, _TO_SECONDS):
         try:
             return (datetime.fromisoformat(timestamp[:length]) - _BEGINNING).total_seconds()
         except (ValueError, TypeError):
             continue
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A step of a statement, or only a duration. ``sql`` is None for only a duration.
+
+    ``is_execution``: the step runs the statement from its beginning. ``is_parse``: it only parses it.
+    ``values`` are the parameters' values by number, without truncated ones; None is NULL.
+    """
+
+    sql: str | None
+    ms: float | None
+    protocol: Protocol | None = None
+    is_execution: bool = False
+    is_parse: bool = False
+    values: dict[int, str | None] = field(default_factory=dict)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether the text may have several statements."""
+        return self.protocol == "simple"
+
+
+def read_message(message: str, detail: str) -> Logged | None:
+    """Return a message's content; None if it is not about a statement."""
+    found = _MESSAGE.fullmatch(message)
+    if found is None or (found["ms"] is None and found["step"] is None):
+        return None
+    step = found["step"]
+    is_execution = step in {"statement", "execute"}
+    return Logged(
+        sql=found["sql"],
+        ms=None if found["ms"] is None else float(found["ms"]),
+        protocol=None if step is None else _protocol(step, found["name"]),
+        is_execution=is_execution,
+        is_parse=step == "parse",
+        values=_values(detail) if is_execution and detail else {},
+    )
+
+
+def _protocol(step: str, name: str | None) -> Protocol:
+    if step == "statement":
+        return "simple"
+    return "extended" if name is None or name.startswith(_UNNAMED) else "prepared"
+
+
+def _values(detail: str) -> dict[int, str | None]:
+    """Return the parameters' values by number, without truncated ones; None is NULL."""
+    begins = _PARAMETERS.match(detail)
+    values: dict[int, str | None] = {}
+    at = -1 if begins is None else begins.end()
+    while at >= 0 and (found := _PARAMETER.match(detail, at)) is not None:
+        at = found.end()
+        if found[2] is not None:
+            values[int(found[1])] = None
+        elif not found[3].endswith(_CUT):
+            values[int(found[1])] = found[3].replace("''", "'")
+    return values

@@ -1,4 +1,4 @@
-"""The three formats of logs, told by their first lines."""
+"""The three log formats, detected from a file's first lines."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Entries = Iterator[LogEntry | None]
 
 @dataclass(frozen=True)
 class LogFormat:
-    """A format: its name as log_destination has it, and how its lines are read."""
+    """A format: its name in log_destination, and the reader of its lines."""
 
     name: str
     entries: Callable[[Iterable[str]], Entries]
 
     def first_s(self, head: Iterable[str]) -> float:
-        """Return the time of the first entry in lines; 0 if none is known."""
+        """Return the time of the first entry in ``head``, in seconds; 0 if unknown."""
         times = (entry.at_s for entry in self.entries(head) if entry is not None)
         return next((one for one in times if one is not None), 0.0)
 
 
 def recognise(head: Sequence[str], line_prefix: str) -> LogFormat | None:
-    """Return the format that the first lines of a file have; None if it is no log.
+    """Return the format of a file's first lines; None if it is not a log.
 
-    ``line_prefix`` is the server's log_line_prefix. Raises: UsageError if lines of text cannot be read by it.
+    ``line_prefix`` is the server's log_line_prefix. Raises: UsageError if it does not identify sessions.
     """
     if is_json(head):
         return LogFormat("jsonlog", json_entries)

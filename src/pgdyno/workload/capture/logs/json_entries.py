@@ -1,4 +1,4 @@
-"""jsonlog: one object a line."""
+"""jsonlog: one object per line."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pgdyno.workload.capture.logs.entry import MOST_CHARACTERS, LogEntry, second
 
 
 def is_json(head: Iterable[str]) -> bool:
-    """Whether the first lines of a file are of a jsonlog."""
+    """Whether a file that begins with these lines is a jsonlog."""
     return any(found is not None and "error_severity" in found for found in map(_read, head))
 
 
 def json_entries(lines: Iterable[str]) -> Iterator[LogEntry | None]:
-    """Yield entries; None for one that cannot be read, as the last one of a log that is being written."""
+    """Yield entries; None for an unreadable one, such as the last one of a log being written."""
     for line in lines:
         found = _read(line) if len(line) <= MOST_CHARACTERS else None
         yield None if found is None else _entry(found)
@@ -30,7 +30,7 @@ def _read(line: str) -> dict[str, Any] | None:
 
 
 def _in_utf8(text: str) -> str:
-    """Return a text without halves of pairs (surrogates), which JSON allows and no file can have."""
+    """Return a text without lone surrogates, which JSON allows but UTF-8 cannot encode."""
     return text.encode(errors="replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""``log_line_prefix`` as a pattern that the lines of a log begin with."""
+"""``log_line_prefix`` as a pattern for the beginning of a log's lines."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _PARTS = "DETAIL|HINT|QUERY|CONTEXT|LOCATION|STATEMENT|BACKTRACE"
 
 @dataclass(frozen=True)
 class LinePattern:
-    """The pattern of a line that begins an entry, or a part of one, with names as short or as long as can be.
+    """Patterns of a line that begins an entry or a part of one, with the shortest and the longest names.
 
-    Clients choose names: one may look like a severity and a message.
+    Clients choose application, user and database names: a name may look like a severity and a message.
     """
 
     shortest: re.Pattern[str]
     longest: re.Pattern[str]
 
     def match(self, line: str) -> re.Match[str] | None:
-        """Return the parts of a line; None if it is no such line, or can be divided in two ways.
+        """Return the parts of a line; None if it does not match, or matches in two different ways.
 
         The groups are named after the letters of the prefix's escapes, and ``severity``, ``part``, ``text``.
         """
@@ -59,12 +59,12 @@ class LinePattern:
 
 
 def prefix_pattern(prefix: str) -> LinePattern:
-    """Return the pattern of lines. Raises: UsageError if sessions cannot be told apart by them."""
+    """Return the pattern of lines. Raises: UsageError if it does not identify sessions."""
     return LinePattern(_pattern(prefix, "?"), _pattern(prefix, ""))
 
 
 def _texts(found: re.Match[str]) -> dict[str, str]:
-    """Return the texts of groups without padding."""
+    """Return the groups' texts without padding."""
     return {name: (text or "").strip() for name, text in found.groupdict().items()}
 
 
@@ -76,11 +76,11 @@ def _pattern(prefix: str, lazy: str) -> re.Pattern[str]:
         letter = found[2]
         if letter == "q":
             if not is_optional:
-                pieces.append("(?:")  # processes that are no sessions stop here
+                pieces.append("(?:")  # processes without a session stop here
             is_optional = True
         elif letter in _PATTERNS:
             pieces.append(" *" if found[1] else "")
-            # The same thing twice is the same text, except for padding.
+            # A repeated escape has the same text, except for padding.
             its = _PATTERNS[letter] + (lazy if letter in _NAMES else "")
             pieces.append(f"(?P={letter})" if letter in named else f"(?P<{letter}>{its})")
             pieces.append(" *" if found[1] else "")
@@ -90,9 +90,9 @@ def _pattern(prefix: str, lazy: str) -> re.Pattern[str]:
     pieces.append(re.escape(prefix[at:]))
     if not {"p", "c"} & named:
         raise UsageError(
-            f"log_line_prefix is '{prefix}', by which sessions cannot be told apart",
-            detail="it has neither %p, the process, nor %c, the session",
-            hint="set log_line_prefix = '%m [%p] %q%u@%d %a ' and log again, or log by csvlog or jsonlog",
+            f"log_line_prefix = '{prefix}' does not identify sessions",
+            detail="it contains neither %p (process ID) nor %c (session ID)",
+            hint="set log_line_prefix = '%m [%p] %q%u@%d %a ' and log again, or use csvlog or jsonlog",
         )
     whole = "".join(pieces) + (f")?{lazy}" if is_optional else "")
     return re.compile(rf"{whole}(?:(?P<severity>{_SEVERITIES})|(?P<part>{_PARTS})):  (?P<text>[^\n]*)")

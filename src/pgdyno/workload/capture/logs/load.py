@@ -1,4 +1,4 @@
-"""The load that a log has: counts of statements, transactions, and values of parameters."""
+"""The load in a log: counts of statements, transactions, and values of parameters."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 from pgdyno.model.experiments.captured import Protocol
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.workload.capture.logs.entry import LogEntry
-from pgdyno.workload.capture.logs.message import Logged, read_message
+from pgdyno.workload.capture.logs.entry import LogEntry, Logged, read_message
 from pgdyno.workload.capture.logs.sequences import MOST_KINDS, LoggedSession, Sequences
 from pgdyno.workload.capture.logs.texts import MOST_CHARACTERS, MOST_PARAMETERS, MOST_TEXTS, Execution, Texts
 from pgdyno.workload.capture.logs.values import Values
@@ -20,17 +19,17 @@ from pgdyno.workload.capture.statements import TransactionPart, is_about_statist
 from pgdyno.workload.capture.ties import Place
 from pgdyno.workload.capture.transactions import SeenTransaction
 
-_MOST_CALLS = 200  # of a statement: arbitrary; what is equal in them is equal in all
-_MOST_PLACES = 100  # of a transaction that are compared, and of a call: arbitrary
-_MOST_PAIRS = 200_000  # in all: they take some ten megabytes
-_LONGEST = 100  # characters of a value
-_EQUAL = 0.95  # of the calls: some transactions may do otherwise
-_VARIED = 5  # values: constants that happen to be the same are no tie
+_MOST_CALLS = 200  # compared per statement: arbitrary; parameters equal in all of them are equal in all calls
+_MOST_PLACES = 100  # parameters compared per transaction, and per call: arbitrary
+_MOST_PAIRS = 200_000  # in total: they take some ten megabytes
+_LONGEST = 100  # characters of a compared value
+_EQUAL = 0.95  # of the calls: some transactions may differ
+_VARIED = 5  # distinct values needed: constants that happen to be equal are not a tie
 
 
 @dataclass
 class Equalities:
-    """Pairs of parameters, the earlier first: how often they were compared, and equal."""
+    """Pairs of parameters, the earlier first: how often they were compared, and how often equal."""
 
     _calls: Counter[int] = field(default_factory=Counter)
     _compared: Counter[tuple[Place, Place]] = field(default_factory=Counter)
@@ -38,7 +37,7 @@ class Equalities:
     _values: defaultdict[Place, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, before: dict[Place, str], statement: int, values: Mapping[int, str | None]) -> None:
-        """Compare a call's values with those of its transaction ``before``, which they are added to."""
+        """Compare a call's values with the earlier ones of its transaction, and add them to ``before``."""
         self._calls[statement] += 1
         is_compared = self._calls[statement] <= _MOST_CALLS
         for number, value in sorted(values.items())[:_MOST_PLACES]:
@@ -51,7 +50,7 @@ class Equalities:
                 before.setdefault(place, value)
 
     def earlier(self) -> dict[Place, list[Place]]:
-        """Return by parameter those before it that are the same; none of them if they only happened to be."""
+        """Return for each parameter the earlier ones that are the same value, without coincidences."""
         found: dict[Place, list[Place]] = {place: [] for _, place in self._compared}
         for (earlier, place), count in self._compared.items():
             is_same = self._equal[earlier, place] >= _EQUAL * count
@@ -69,9 +68,9 @@ class Equalities:
                 self._equal[pair] += value == other
 
 
-_MOST_SESSIONS = 10_000  # at a time: more than any server has; of those before, the oldest are over
-_MOST_PAUSES = 100_000  # the first of them: they are distributed as all
-_OURS = "pgdyno"  # how the names of pgdyno's own sessions begin
+_MOST_SESSIONS = 10_000  # open at a time: more than any server has; beyond it, the oldest are taken as ended
+_MOST_PAUSES = 100_000  # the first ones are kept: they represent all
+_OURS = "pgdyno"  # prefix of the application names of pgdyno's sessions
 _FAILURES = frozenset({"ERROR", "FATAL", "PANIC"})
 _CONNECTED = "connection "  # received, authenticated, authorized: a session's first entries
 _CONTROL = (TransactionPart.BEGIN, TransactionPart.END)
@@ -87,22 +86,22 @@ class _Counts:
 
 @dataclass
 class _Running:
-    """A session with the statements whose duration the log may still tell."""
+    """A session with the statements for which the log may still have a duration."""
 
     session: LoggedSession
     text: str = ""
     waiting: tuple[Execution, ...] = ()
     logged: Logged | None = None
     began_s: float | None = None
-    ended_s: float | None = None  # its latest transaction, if nothing has begun since
+    ended_s: float | None = None  # end of its latest transaction, if nothing began since
     values: dict[Place, str] = field(default_factory=dict)
 
 
 @dataclass
 class LoggedLoad:
-    """All that a log tells of a database's load.
+    """A database's load according to a log.
 
-    ``entries`` counts what was read, ``unread`` what is no entry, ``elsewhere`` entries of other databases.
+    ``entries`` counts the entries read, ``unread`` unreadable ones, ``elsewhere`` those of other databases.
     """
 
     database: str
@@ -113,17 +112,17 @@ class LoggedLoad:
     equalities: Equalities = field(default_factory=Equalities)
     texts: Texts = field(default_factory=Texts)
     sequences: Sequences = field(default_factory=Sequences)
-    _sent: Counter[Protocol] = field(default_factory=Counter)  # queries
-    _named: int = 0  # of them were read as a statement with a name
+    _sent: Counter[Protocol] = field(default_factory=Counter)  # executed queries
+    _named: int = 0  # parse messages of queries with a statement name
     _counts: dict[int, _Counts] = field(default_factory=dict)
     _sessions: dict[str, _Running] = field(default_factory=dict)
     _busy_s: float = 0.0
     _pauses: list[float] = field(default_factory=list)
     _has_milliseconds: bool = False
-    _spans: list[list[float]] = field(default_factory=list)  # of each file, the first time and the last
+    _spans: list[list[float]] = field(default_factory=list)  # first and last time of each file
 
     def read(self, entries: Iterable[LogEntry | None]) -> None:
-        """Take the entries of a file; those of a session are in order."""
+        """Add the entries of a file; those of a session are in order."""
         self._spans.append([])
         for entry in entries:
             if entry is None:
@@ -136,14 +135,14 @@ class LoggedLoad:
                 self._take(entry)
 
     def finish(self) -> None:
-        """Take the end of the log."""
+        """Complete all sessions at the end of the log."""
         for one in self._sessions.values():
             self._leave(one)
         self._sessions.clear()
 
     @property
     def calls(self) -> int:
-        """How many statements were executed."""
+        """Number of statements executed."""
         return sum(one.calls for one in self._counts.values())
 
     @property
@@ -153,7 +152,7 @@ class LoggedLoad:
 
     @property
     def seconds(self) -> float:
-        """The time from each file's first entry to its last, which files may share; 0 if it is not known."""
+        """Time covered by the files, from first to last entry; overlaps count once. 0 if unknown."""
         total, until_s = 0.0, -math.inf
         for first_s, last_s in sorted(span for span in self._spans if span):
             total += max(0.0, last_s - max(first_s, until_s))
@@ -167,61 +166,58 @@ class LoggedLoad:
 
     @property
     def pauses_s(self) -> Sequence[float]:
-        """The times between two transactions of a session; none if the log does not tell them.
+        """Times between two transactions of a session, in seconds; empty if the log does not show them.
 
-        It takes durations, and times in milliseconds.
+        This requires durations, and timestamps in milliseconds.
         """
         return self._pauses if self._has_milliseconds else ()
 
     @property
     def sent(self) -> Mapping[Protocol, int]:
-        """How calls of queries were sent.
+        """Numbers of query calls by protocol.
 
-        A statement with a name that is read again for each call is as good as one without: no plan is kept.
+        A named statement that is parsed again for each call counts as unnamed: no plan is kept.
         """
-        read = min(self._named, self._sent["prepared"])
+        parsed = min(self._named, self._sent["prepared"])
         sent = Counter(self._sent)
-        sent["prepared"] -= read
-        sent["extended"] += read
+        sent["prepared"] -= parsed
+        sent["extended"] += parsed
         return +sent  # without zeros
 
     def seen(self) -> dict[int, Seen]:
-        """Return counts by statement; calls without a duration took as long as the others."""
+        """Return counts by statement; calls without a duration are assumed to take as long as the others."""
         return {
             one: Seen(its.calls, its.time_ms * its.calls / its.timed if its.timed else 0.0, 0, 0, 0)
             for one, its in self._counts.items()
         }
 
     def transactions(self) -> tuple[SeenTransaction, ...]:
-        """Return the kinds of transactions."""
+        """Return the kinds of transaction."""
         return tuple(self.sequences.kinds())
 
     def notes(self) -> Iterator[str]:
         """Yield the gaps in the log."""
         if not any(self._spans):
             yield (
-                "the log has no times, so it is not known how often a second transactions came, and from how "
-                "many clients: %m in log_line_prefix adds them"
+                "the log has no timestamps: the rate of transactions and the number of clients are unknown; "
+                "%m in log_line_prefix adds timestamps"
             )
         if not self.has_durations:
             yield "the log has no durations: log_min_duration_statement = 0 or log_duration adds them"
         if self.texts.more:
             yield (
-                f"{self.texts.more} calls are left out, as their statements came after the first "
+                f"{self.texts.more} calls left out: their statements came after the first "
                 f"{MOST_TEXTS}, or {MOST_CHARACTERS} characters"
             )
         if self.texts.long:
             yield (
-                f"{self.texts.long} calls are left out, as their statements have more than {MOST_PARAMETERS} "
+                f"{self.texts.long} calls left out: their statements have more than {MOST_PARAMETERS} "
                 "parameters"
             )
         if self.sequences.cut:
-            yield f"{self.sequences.cut} transactions are cut by the log's beginning or end, and left out"
+            yield f"{self.sequences.cut} transactions left out: incomplete at the beginning or end of the log"
         if self.sequences.late:
-            yield (
-                f"{self.sequences.late} transactions are left out, as their kinds came after the first "
-                f"{MOST_KINDS}"
-            )
+            yield f"{self.sequences.late} transactions left out: they are not of the first {MOST_KINDS} kinds"
         if self.unread:
             yield f"{self.unread} entries could not be read: they are too long, incomplete or ambiguous"
         if note := note_on_protocols(self.sent):
@@ -264,7 +260,7 @@ class LoggedLoad:
         return running
 
     def _fail(self, entry: LogEntry) -> None:
-        """Forget a statement that failed: PostgreSQL counts none either."""
+        """Discard a failed statement, which pg_stat_statements does not count either."""
         running = self._sessions.get(entry.session)
         if running is not None and entry.query in {"", running.text}:
             running.waiting = ()
@@ -276,7 +272,7 @@ class LoggedLoad:
         self._busy_s += running.session.busy_s
 
     def _count(self, running: _Running, ms: float | None = None, ended_s: float | None = None) -> None:
-        """Count the statements that a session has executed, which took so long together."""
+        """Count the statements that a session executed in ``ms`` milliseconds together."""
         has_ended = ms is not None and ended_s is not None
         ended_s = running.began_s if ended_s is None else ended_s
         waiting, running.waiting = running.waiting, ()
@@ -300,7 +296,7 @@ class LoggedLoad:
             running.ended_s = ended_s
 
     def _take_pause(self, running: _Running) -> None:
-        """Take the time from a session's transaction to the one that begins."""
+        """Record the time from a session's latest transaction to the one that begins."""
         ended_s, running.ended_s = running.ended_s, None
         if ended_s is None or running.began_s is None or not running.session.is_known:
             return
@@ -315,7 +311,7 @@ class LoggedLoad:
         self.equalities.add(running.values, one.statement, values)
 
     def _in_a_transaction(self, running: _Running, waiting: tuple[Execution, ...]) -> tuple[Execution, ...]:
-        """Return statements between BEGIN and COMMIT, if they are several of one text, and in no block."""
+        """Add BEGIN and COMMIT around several statements that were sent in one text outside a block."""
         is_block = running.session.is_in_block or any(one.part in _CONTROL for one in waiting)
         if len(waiting) < 2 or is_block:
             return waiting

@@ -1,4 +1,4 @@
-"""The transactions of sessions, as their statements follow each other in a log."""
+"""Sessions' transactions, from the order of their statements in a log."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pgdyno.workload.capture.statements import TransactionPart
 from pgdyno.workload.capture.transactions import SeenTransaction
 
 MOST_KINDS = 1000
-"""Of transactions that are told apart: a file with more is nothing for people."""
-_MOST_HELD = 1000  # statements at the beginning of a log, until it shows whether they were in a block
+"""Maximum number of kinds of transaction: nobody could edit a file with more."""
+_MOST_HELD = 1000  # statements at the beginning of a log, until it is clear whether they were in a block
 
 
 @dataclass
 class Sequences:
-    """Kinds of transactions: the same statements in the same order, however often each is repeated.
+    """Kinds of transaction: the same statements in the same order, however often each is repeated.
 
-    ``cut`` counts blocks that the log has no beginning or no end of, ``late`` transactions of kinds that came
-    after the first that are told apart.
+    ``cut`` counts blocks without their beginning or end in the log, ``late`` the transactions of kinds beyond
+    the first ``MOST_KINDS``.
     """
 
     cut: int = 0
@@ -28,7 +28,7 @@ class Sequences:
     _calls: dict[tuple[int, ...], Counter[int]] = field(default_factory=dict)
 
     def add(self, calls: dict[int, int]) -> None:
-        """Count a transaction: statements in order, each with how often it was called."""
+        """Count a transaction: statements in order, each with its number of calls."""
         kind = tuple(calls)
         if kind not in self._counts and len(self._counts) >= MOST_KINDS:
             self.late += 1
@@ -37,7 +37,7 @@ class Sequences:
         self._calls.setdefault(kind, Counter()).update(calls)
 
     def kinds(self) -> Iterator[SeenTransaction]:
-        """Yield the kinds of transactions; BEGIN and COMMIT are among the statements of blocks."""
+        """Yield the kinds of transaction; BEGIN and COMMIT are among the statements of blocks."""
         for kind, count in self._counts.items():
             calls = tuple((one, self._calls[kind][one] / count) for one in kind)
             yield SeenTransaction(count, calls, is_block=len(kind) > 1)
@@ -45,9 +45,10 @@ class Sequences:
 
 @dataclass
 class LoggedSession:
-    """A session, and the transaction that it is in.
+    """A session and its current transaction.
 
-    ``is_known``: the log has its beginning. Otherwise its first statements may be the end of a block.
+    ``is_known``: the log has the session's beginning. Otherwise its first statements may be the end of a
+    block.
     """
 
     to: Sequences
@@ -59,7 +60,7 @@ class LoggedSession:
 
     @property
     def is_in_block(self) -> bool:
-        """Whether a transaction has begun by BEGIN."""
+        """Whether the session is in a transaction begun with BEGIN."""
         return self._block is not None
 
     def run(
@@ -70,7 +71,7 @@ class LoggedSession:
         *,
         chains: bool,
     ) -> None:
-        """Take the next statement, its beginning and end; ``chains``: another block follows at once."""
+        """Add the next statement with its start and end; ``chains``: it begins another block at once."""
         if part is TransactionPart.BEGIN:
             self._begin(statement, time_s[0])
         elif part is TransactionPart.END:
@@ -82,11 +83,11 @@ class LoggedSession:
         else:
             self._held.append(statement)
             if len(self._held) > _MOST_HELD:
-                self._let_go()
+                self._release_held()
 
     def leave(self) -> None:
-        """Take the end of the log, or of the session."""
-        self._let_go()
+        """Complete the session at its end or at the end of the log."""
+        self._release_held()
         if self._block is not None:
             self.to.cut += 1
             self._block = None
@@ -108,8 +109,8 @@ class LoggedSession:
             self.to.cut += 1
         self.is_known = True
 
-    def _let_go(self) -> None:
-        """Take the statements that were held for transactions of their own."""
+    def _release_held(self) -> None:
+        """Count each held statement as a separate transaction."""
         for one in self._held:
             self.to.add({one: 1})
         self._held.clear()

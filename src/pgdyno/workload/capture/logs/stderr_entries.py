@@ -1,4 +1,4 @@
-"""The log as lines of text: each begins with log_line_prefix, and further lines of a message with a TAB."""
+"""The log as lines of text: an entry begins with log_line_prefix, its further lines with a tab."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _MESSAGE, _DETAIL, _STATEMENT = "MESSAGE", "DETAIL", "STATEMENT"
 
 
 def is_stderr(head: Iterable[str], pattern: LinePattern) -> bool:
-    """Whether some of the first lines of a file begin as log_line_prefix says."""
+    """Whether any of a file's first lines matches log_line_prefix."""
     return any(pattern.match(line) is not None for line in head)
 
 
 def stderr_entries(lines: Iterable[str], pattern: LinePattern) -> Iterator[LogEntry | None]:
-    """Yield entries; None for a line that belongs to none, as other programs write, or may be of two."""
+    """Yield entries; None for an ambiguous line, or one of no entry, such as other programs write."""
     entry: _Entry | None = None
     for line in lines:
         if line.startswith("\t"):
@@ -40,7 +40,7 @@ def stderr_entries(lines: Iterable[str], pattern: LinePattern) -> Iterator[LogEn
 
 
 class _Entry:
-    """An entry whose lines are being read."""
+    """An entry being read."""
 
     def __init__(self, found: re.Match[str]) -> None:
         self._prefix = found.groupdict()
@@ -51,17 +51,17 @@ class _Entry:
         self.add(found["text"])
 
     def go_on(self, found: re.Match[str]) -> None:
-        """Take DETAIL and so on, if it is of the same session."""
+        """Begin a part such as DETAIL; it is ignored if it is from a different session."""
         is_ours = _session(found.groupdict()) == self._session
         self._part = found["part"] if is_ours else None
         self.add(found["text"])
 
     def interrupt(self) -> None:
-        """Take no more of the part that is being read: further lines are of something else."""
+        """Ignore further lines of the current part: they belong to other output."""
         self._part = None
 
     def add(self, text: str) -> None:
-        """Take more of the part that is being read."""
+        """Add text to the current part."""
         self._size += len(text)
         if self._part is not None and self._size <= MOST_CHARACTERS:
             self._texts.setdefault(self._part, []).append(text)

@@ -1,4 +1,4 @@
-"""The distinct statements of a log, numbered; constants are no part of them."""
+"""The distinct statements of a log, numbered and without constants."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pgdyno.workload.capture.statements import TransactionPart, executable, is_q
 from pgdyno.workload.capture.syntax import parameter_count
 
 MOST_TEXTS = 5000
-"""Distinct statements that are told apart: as many as pg_stat_statements does."""
+"""Maximum number of distinct statements, as in pg_stat_statements by default."""
 MOST_PARAMETERS = 2000
-"""Of a statement that is taken: longer lists of rows are nothing for people."""
+"""Maximum per statement: nobody could edit longer lists of rows."""
 MOST_CHARACTERS = 8_000_000
-"""Of all distinct statements: a workload's file is read up to 16 million."""
-_MOST_CACHED, _LONGEST_CACHED, _MOST_CACHED_VALUES = 5000, 4096, 100  # texts, of each: arbitrary
+"""Maximum for all distinct statements: a workload's file is read up to 16 million."""
+# Arbitrary: texts, and characters and values of each.
+_MOST_CACHED, _LONGEST_CACHED, _MOST_CACHED_VALUES = 5000, 4096, 100
 _SAVEPOINT = re.compile(
     r"(SAVEPOINT|RELEASE(?:\s+SAVEPOINT)?|ROLLBACK(?:\s+(?:WORK|TRANSACTION))?\s+TO(?:\s+SAVEPOINT)?)\s+"
     r'(?:"[^"]*"|\w+)\s*',
@@ -25,7 +26,7 @@ _SAVEPOINT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A statement by its number, and the values of the constants that its text had."""
+    """A statement's number, and the values of the constants in its text."""
 
     statement: int
     part: TransactionPart | None
@@ -34,9 +35,9 @@ class Execution:
 
 @dataclass
 class Texts:
-    """Statements by number, their places in transactions, and the types that their constants had at first.
+    """Statements by number, their parts in transactions, and the types of the constants when first seen.
 
-    ``more`` counts executions of statements beyond the most that are told apart, ``long`` of those with too
+    ``more`` counts executions of statements beyond the maximum number, ``long`` those of statements with too
     many parameters.
     """
 
@@ -50,7 +51,7 @@ class Texts:
     _cached: dict[str, tuple[Execution, ...]] = field(default_factory=dict)
 
     def executions(self, text: str, *, is_simple: bool) -> tuple[Execution, ...]:
-        """Return the statements of a text that was sent; of the simple protocol, there may be several."""
+        """Return the statements in a text sent by a client; only the simple protocol allows several."""
         known = self._cached.get(text)
         if known is None:
             parts = statements_of(text) if is_simple else [text]

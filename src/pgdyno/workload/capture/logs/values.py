@@ -1,4 +1,4 @@
-"""Values of parameters in a log: whole numbers of some calls, and all values if they are to be kept."""
+"""Values of parameters in a log: integers of some calls, and all values if they are kept."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-_MOST_CALLS = 20  # arbitrary: the middle of so many limits and ranges is that of all
-_MOST_NUMBERS = 100  # of a call, from its first parameter on: arbitrary; lists have more
-_MOST_VALUES = 1000  # of a parameter
-_MOST_CHARACTERS = 4_000_000  # of all values: a workload's file is read up to 16 million
+_MOST_CALLS = 20  # arbitrary: enough for the median of limits and ranges
+_MOST_NUMBERS = 100  # per call, from its first parameter on: arbitrary; lists have more
+_MOST_VALUES = 1000  # per parameter
+_MOST_CHARACTERS = 4_000_000  # for all values: a workload's file is read up to 16 million
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass
 class Values:
-    """``kept`` are values by statement and number of the parameter, each with how often it was; None is NULL.
+    """Values of parameters. ``kept`` has frequencies by statement and parameter number; None is NULL.
 
-    ``numbers`` are whole numbers of some calls, by statement and then by number of the parameter: they tell
-    how long ranges are, and stay in no file. ``full`` are parameters with more values than are kept. Without
-    ``is_keeping``, nothing is kept.
+    ``numbers`` are integers of some calls, by statement and then by parameter number: they show the lengths
+    of ranges, and are not written to any file. ``full`` are parameters with more values than are kept.
+    Without ``is_keeping``, ``kept`` stays empty.
     """
 
     is_keeping: bool
@@ -31,7 +31,7 @@ class Values:
     _characters: int = 0
 
     def add(self, statement: int, values: Mapping[int, str | None]) -> None:
-        """Take the values of a call."""
+        """Add the values of a call."""
         calls = self.numbers[statement]
         if len(calls) < _MOST_CALLS:
             first = islice(values.items(), _MOST_NUMBERS)
@@ -44,9 +44,9 @@ class Values:
         """Yield the limits that were reached."""
         if self.full:
             yield (
-                f"{len(self.full)} parameters had more values than are kept ({_MOST_VALUES} of each, "
-                f"{_MOST_CHARACTERS} characters of all): their columns' are drawn, or the first if no column "
-                "is known"
+                f"{len(self.full)} parameters had more values than are kept ({_MOST_VALUES} for each, "
+                f"{_MOST_CHARACTERS} characters in total): values are drawn from their columns, or from the "
+                "first ones if the column is unknown"
             )
 
     def _keep(self, statement: int, number: int, value: str | None) -> None:

@@ -1,1 +1,1 @@
-"""From scripts of pgbench to a workload. Pure."""
+"""Derives a workload from pgbench scripts. Pure."""

@@ -1,4 +1,4 @@
-"""Expressions of pgbench's set command: a number, or a random one, perhaps with a number added."""
+"""Expressions of pgbench's command ``set``: a number, or a random number with an optional offset."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ _FUNCTIONS: Mapping[str, Callable[..., float]] = {
 
 
 class ExpressionError(Exception):
-    """An expression that is none, or whose values cannot be drawn; its text says why."""
+    """An invalid expression, or one with values that cannot be drawn; its text is the reason."""
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A random integer, drawn once in each run of a script. Two of them are never the same."""
+    """A random integer, drawn once per run of a script. Two sources are never equal."""
 
     between: Between
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A random integer, with a number added."""
+    """A random integer plus a constant."""
 
     source: Source
     plus: int = 0
@@ -53,11 +53,11 @@ def evaluate(text: str, variables: Mapping[str, Value]) -> Value:
     try:
         value = reader.sum()
     except RecursionError:
-        raise ExpressionError("it has too many parentheses") from None
+        raise ExpressionError("too many nested parentheses") from None
     except (ValueError, OverflowError, ZeroDivisionError, TypeError):
-        raise ExpressionError("it has no value") from None
+        raise ExpressionError("the expression has no value") from None
     if reader.left:
-        raise ExpressionError(f'"{reader.left[0]}" is not understood')
+        raise ExpressionError(f'unexpected "{reader.left[0]}"')
     return value
 
 
@@ -73,7 +73,7 @@ class _Reader:
         self._variables = variables
 
     def sum(self) -> Value:
-        """Read terms that are added."""
+        """Read a sum of terms."""
         value = self._product()
         while self.left and self.left[0] in {"+", "-"}:
             operator, other = self.left.pop(0), self._product()
@@ -97,7 +97,7 @@ class _Reader:
             return value
         if word.startswith(":") and len(word) > 1:
             if word[1:] not in self._variables:
-                raise ExpressionError(f"{word} is not set before")
+                raise ExpressionError(f"{word} is not set before this line")
             return self._variables[word[1:]]
         if word.isdecimal():
             return _within(int(word))
@@ -107,7 +107,7 @@ class _Reader:
 
     def _function(self, name: str) -> Value:
         if name not in _FUNCTIONS and name not in _DISTRIBUTIONS:
-            raise ExpressionError(f'"{name}" is not understood, or cannot be drawn')
+            raise ExpressionError(f'unsupported function or word "{name}"')
         self._expect("(")
         arguments = [_number(self.sum())]
         while self.left and self.left[0] == ",":
@@ -121,22 +121,22 @@ class _Reader:
             raise ExpressionError(f"{name} takes {wanted} arguments")
         low, high = int(arguments[0]), int(arguments[1])
         if low > high:
-            raise ExpressionError(f"no number is from {low} to {high}")
+            raise ExpressionError(f"empty range from {low} to {high}")
         return Drawn(Source(Between(low, high, _DISTRIBUTIONS[name])))
 
     def _next(self) -> str:
         if not self.left:
-            raise ExpressionError("it ends too early")
+            raise ExpressionError("unexpected end of the expression")
         return self.left.pop(0)
 
     def _expect(self, token: str) -> None:
         if (found := self._next()) != token:
-            raise ExpressionError(f'"{token}" is expected in place of "{found}"')
+            raise ExpressionError(f'expected "{token}" instead of "{found}"')
 
 
 def _number(value: Value) -> int | float:
     if isinstance(value, Drawn):
-        raise ExpressionError("of a random number, only a sum with another number can be drawn")
+        raise ExpressionError("a random number supports only addition of a constant")
     return value
 
 
@@ -154,7 +154,7 @@ def _added(one: Value, other: Value) -> Value:
 
 
 def _multiplied(operator: str, one: float, other: float) -> int | float:
-    """Return a product, quotient or remainder; quotients of integers are cut, as in C."""
+    """Return a product, quotient or remainder; integer division truncates toward zero, as in C."""
     if isinstance(one, int) and isinstance(other, int):
         if operator == "*":
             return _within(one * other)
@@ -167,5 +167,5 @@ def _multiplied(operator: str, one: float, other: float) -> int | float:
 
 def _within(number: int) -> int:
     if number not in _BIGINT:
-        raise ExpressionError("a number is beyond bigint")
+        raise ExpressionError("number out of range for bigint")
     return number

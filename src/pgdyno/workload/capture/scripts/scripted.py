@@ -1,4 +1,4 @@
-"""A workload made of scripts of pgbench."""
+"""A workload made of pgbench scripts."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from pgdyno.workload.capture.statements import TransactionPart, base_name, look_
 _META = re.compile(r"\s*\\(\w+|\S)\s*(.*)", re.DOTALL)
 _SET = re.compile(r"(\w+)\s+(.+)", re.DOTALL)
 _GOES_ON = re.compile(r"\\[ \t]*$")
-_HINT = "pgbench itself runs all of a script: pgdyno bench --script FILE"
+_HINT = "to run the complete script with pgbench, use pgdyno bench --script FILE"
 _WHY = {
-    "sleep": "a workload has no think times: workload replay --rate says how many transactions arrive",
-    "shell": "pgdyno runs no commands of scripts",
-    "setshell": "pgdyno runs no commands of scripts",
-    "gset": "a workload does not take rows of one statement to the next",
-    "aset": "a workload does not take rows of one statement to the next",
+    "sleep": "a workload has no think times: workload replay --rate sets the rate of transactions",
+    "shell": "pgdyno does not run shell commands of scripts",
+    "setshell": "pgdyno does not run shell commands of scripts",
+    "gset": "a workload does not pass rows from one statement to the next",
+    "aset": "a workload does not pass rows from one statement to the next",
 }
 
 
 @dataclass(frozen=True)
 class ScriptStatement:
-    """A statement with ``$1`` and so on, the values of these, and its line."""
+    """A statement with parameters ``$1`` and so on, their values, and its line number."""
 
     sql: str
     values: tuple[Value, ...]
@@ -46,29 +46,29 @@ class ScriptStatement:
 def read_script(file: str, text: str, variables: Mapping[str, Value]) -> list[ScriptStatement]:
     """Return a script's statements in order. ``variables`` are set before it begins.
 
-    Raises: UsageError with file and line for what no workload can have.
+    Raises: UsageError with file and line for a command that a workload does not support.
     """
     known = dict(variables)
     statements: list[ScriptStatement] = []
     for line, part in _parts(text):
         meta = _META.match(part)
         if meta is not None:
-            _obey(file, line, meta, known)
+            _set_variable(file, line, meta, known)
             continue
         for begin, sql in divided(part):
             at = line + part.count("\n", 0, begin)
             bound, names = with_variables(sql, known)
             if bound is None:
                 raise UsageError(
-                    f'"{file}", line {at}: :{names[0]} stands within quotation marks',
-                    detail="a parameter cannot be a part of a text",
+                    f'"{file}", line {at}: :{names[0]} is within quotation marks',
+                    detail="a parameter cannot be a part of a string",
                 )
             statements.append(ScriptStatement(bound, tuple(known[name] for name in names), at))
     return statements
 
 
 def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """Yield commands of pgbench and the SQL between them, each with the number of its first line."""
+    """Yield pgbench's meta-commands and the SQL between them, each with the number of its first line."""
     lines = text.split("\n")
     sql: list[str] = []
     at = 0
@@ -90,36 +90,36 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
         yield at - len(sql) + 1, "\n".join(sql)
 
 
-def _obey(file: str, line: int, meta: re.Match[str], known: dict[str, Value]) -> None:
-    """Set a variable. Raises: UsageError for another command."""
+def _set_variable(file: str, line: int, meta: re.Match[str], known: dict[str, Value]) -> None:
+    """Execute the command ``set``. Raises: UsageError for any other command."""
     name, rest = meta[1], meta[2].strip()
     if name != "set":
         raise UsageError(
-            f'"{file}", line {line}: a workload cannot have \\{name}', detail=_WHY.get(name), hint=_HINT
+            f'"{file}", line {line}: a workload does not support \\{name}', detail=_WHY.get(name), hint=_HINT
         )
     found = _SET.fullmatch(rest)
     if found is None:
-        raise UsageError(f'"{file}", line {line}: \\set takes a variable and an expression')
+        raise UsageError(f'"{file}", line {line}: \\set requires a variable and an expression')
     try:
         known[found[1]] = evaluate(found[2], known)
     except ExpressionError as error:
         raise UsageError(
-            f'"{file}", line {line}: \\set {found[1]} has an expression that cannot be drawn',
+            f'"{file}", line {line}: \\set {found[1]} has an unsupported expression',
             detail=str(error),
-            hint="numbers, random(…), :variables and sums of them with a number can be",
+            hint="use numbers, random(…), :variables, or sums of one of these and a number",
         ) from error
 
 
 _APPROXIMATE = {
-    "gaussian": "random_gaussian is drawn as with a parameter of 6",
-    "pareto": "random_exponential is drawn so that four of five values are in the lowest fifth",
-    "zipfian": "random_zipfian is drawn with an exponent of 0.8",
+    "gaussian": "random_gaussian is replayed with a parameter of 6",
+    "pareto": "random_exponential is replayed with 80 % of the values in the lowest fifth of the range",
+    "zipfian": "random_zipfian is replayed with an exponent of 0.8",
 }
 
 
 @dataclass(frozen=True)
 class ReadScript:
-    """A script as it was read, with its weight."""
+    """A script's statements and its weight."""
 
     file: str
     weight: float
@@ -128,7 +128,7 @@ class ReadScript:
 
 @dataclass
 class ScriptedLoad:
-    """Statements and transactions of scripts. ``is_read_only``: no statement may change rows."""
+    """Statements and transactions of scripts. ``is_read_only``: no statement can change rows."""
 
     statements: list[CapturedStatement] = field(default_factory=list)
     transactions: list[CapturedTransaction] = field(default_factory=list)
@@ -138,16 +138,16 @@ class ScriptedLoad:
     _calls: Counter[str] = field(default_factory=Counter)
 
     def add(self, script: ReadScript) -> None:
-        """Take a script. Raises: UsageError for one without statements, or with one that is not replayed."""
+        """Add a script. Raises: UsageError if it has no statements, or one that cannot be replayed."""
         times: Counter[str] = Counter()
         first: dict[Source, tuple[str, int, int]] = {}
         calls: list[CapturedCall] = []
         for one in script.statements:
             look = look_at(parameterised(one.sql).sql)
             if isinstance(look, str):
-                raise UsageError(f'"{script.file}", line {one.line}: no workload can have this', detail=look)
+                raise UsageError(f'"{script.file}", line {one.line}: cannot be replayed', detail=look)
             self.is_read_only &= look.is_read_only
-            times[one.sql] += 1  # if a statement comes twice, two names tell parameters apart
+            times[one.sql] += 1  # a repeated statement gets a second name, to distinguish the parameters
             name = self._name(one.sql, times[one.sql], is_prepared=look.kind is TransactionPart.QUERY)
             self._calls[name] += round(script.weight)
             calls.append(CapturedCall(name, 1.0, tuple(self._parameters(name, one.values, first))))
@@ -156,7 +156,7 @@ class ScriptedLoad:
         self.transactions.append(CapturedTransaction(script.weight, tuple(calls)))
 
     def counted(self) -> tuple[CapturedStatement, ...]:
-        """Return the statements, with how often one run of all scripts calls each."""
+        """Return the statements, each with its number of calls in one run of all scripts."""
         return tuple(replace(one, seen=Seen(self._calls[one.name], 0.0, 0, 0, 0)) for one in self.statements)
 
     def _name(self, sql: str, time: int, *, is_prepared: bool) -> str:
@@ -172,7 +172,7 @@ class ScriptedLoad:
     def _parameters(
         self, name: str, values: Sequence[Value], first: dict[Source, tuple[str, int, int]]
     ) -> Iterator[Parameter]:
-        """Yield parameters: a variable is drawn where it is used first, and is the same from then on."""
+        """Yield parameters: a variable is drawn at its first use, and keeps its value afterwards."""
         for number, value in enumerate(values, 1):
             if not isinstance(value, Drawn):
                 yield Constant(str(value))

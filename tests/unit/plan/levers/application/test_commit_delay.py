@@ -54,12 +54,12 @@ def test_half_a_flush_and_half_of_the_clients() -> None:
 
 def test_commits_that_meet_by_themselves_do_not_wait() -> None:
     assert reason(counted(flushes=800)) == (
-        "sysbench-read-write, 16 clients: 1.5 commits share a flush: they meet without waiting"
+        "sysbench-read-write, 16 clients: 1.5 commits share a flush, without waiting"
     )
 
 
 def test_a_flush_that_takes_nothing_cannot_be_saved() -> None:
-    assert reason(counted(flush_us=0.6)) == "a flush takes 0.6 µs: there is nothing to save"
+    assert reason(counted(flush_us=0.6)) == "a flush takes only 0.6 µs: nothing to gain"
 
 
 def test_a_delay_stays_below_the_settings_maximum() -> None:
@@ -70,15 +70,16 @@ def test_a_delay_stays_below_the_settings_maximum() -> None:
 
 def test_a_running_server_is_told_how_to_try_it() -> None:
     assert reason(None) == (
-        "not changed on a running server: commits would take longer. With 8 or more sessions that write, and "
-        "a slow disk, try half of the time that pg_test_fsync reports"
+        "not changed on a running server: commits would take longer. With 8 or more writing sessions and a "
+        "slow "
+        "disk, try half of the time that pg_test_fsync reports"
     )
 
 
 def test_what_was_chosen_and_what_is_not_known_stay() -> None:
-    assert reason(counted(), commit_delay="10") == "10 µs was chosen"
-    assert reason(unknown("4 clients seldom commit at the same time", "a test")) == (
-        "4 clients seldom commit at the same time"
+    assert reason(counted(), commit_delay="10") == "explicitly set to 10 µs"
+    assert reason(unknown("4 clients rarely commit at the same time", "a test")) == (
+        "4 clients rarely commit at the same time"
     )
 
 

@@ -65,30 +65,30 @@ def test_statements_that_are_planned_anew_are_planned_once() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"has_partitions": True}, f'partitions are left out by value: "{SQL}" of reads'),
+        ({"has_partitions": True}, f'partitions are pruned by value: "{SQL}" of reads'),
         (
             {"sql": "SELECT c FROM t ORDER BY c LIMIT $1"},
-            'LIMIT with ORDER BY needs a plan for its values: "SELECT c FROM t ORDER BY c LIMIT $1" of reads',
+            'LIMIT with ORDER BY needs a custom plan: "SELECT c FROM t ORDER BY c LIMIT $1" of reads',
         ),
         (
             {"customs": (*RANGE.customs, StatementPlan(("Seq Scan on t",), (9000.0,), 100.0, 10))},
-            f'the plan for some values has Seq Scan on t, for all Index Scan on t (t_pkey): "{SQL}" of reads',
+            f'a custom plan has Seq Scan on t, the generic plan Index Scan on t (t_pkey): "{SQL}" of reads',
         ),
         (
             {
                 "customs": (StatementPlan(("Sort", *ALIKE), (100.0, 100.0), 12.0, 10),),
                 "generics": (StatementPlan(("Sort", "  Seq Scan on t"), (100.0, 100.0), 12.0, 10),),
             },
-            f'the plan for some values has Index Scan on t (t_pkey), for all Seq Scan on t: "{SQL}" of reads',
+            f'a custom plan has Index Scan on t (t_pkey), the generic plan Seq Scan on t: "{SQL}" of reads',
         ),
         ({"tables": ("t", "u")}, f'row estimates differ by a factor of 15: "{SQL}" of reads'),
         (
             {"generics": (StatementPlan(ALIKE, (1500.0,), 80.0, 12),)},
-            f'the plan for all values reads 12 blocks instead of 10: "{SQL}" of reads',
+            f'the generic plan reads 12 blocks instead of 10: "{SQL}" of reads',
         ),
         (
             {"is_planned_anew": False},
-            "the server keeps the plan of every prepared statement by itself",
+            "the server already keeps a generic plan for every prepared statement",
         ),
         (
             {"planning_ms": 0.01},
@@ -107,7 +107,7 @@ def test_a_danger_in_one_workload_is_one_for_all() -> None:
     )
     request = PlanRequest(statements=Fact(found, "a test"))
     plan = make_plan(host_of(), server_of(), request, levers={"plan_cache_mode": LEVERS["plan_cache_mode"]})
-    assert plan.skipped[0].reason == f'partitions are left out by value: "{POINT.sql}" of others'
+    assert plan.skipped[0].reason == f'partitions are pruned by value: "{POINT.sql}" of others'
 
 
 def test_statements_that_are_not_known_are_not_guessed() -> None:
@@ -119,7 +119,7 @@ def test_statements_that_are_not_known_are_not_guessed() -> None:
 def test_a_value_that_somebody_chose_is_left_alone() -> None:
     chosen = server_of(changes={"plan_cache_mode": "force_custom_plan"})
     assert plan_of("plan_cache_mode", RANGE, server=chosen).skipped[0].reason == (
-        "force_custom_plan was chosen"
+        "explicitly set to force_custom_plan"
     )
 
 
@@ -127,8 +127,9 @@ def test_a_running_server_gets_advice_from_what_it_has_counted() -> None:
     server = replace(server_of(), planning=Fact(PlanningShare(80, 100, 25.0, 75.0), "pg_stat_statements"))
     assert advice(server) == (
         "planning takes 25\xa0% of the statements' time (80 plans in 100 calls, pg_stat_statements). If "
-        "they are prepared by name, try it for one role or database: ALTER ROLE name SET plan_cache_mode = "
-        "force_generic_plan; back: ALTER ROLE name RESET plan_cache_mode"
+        "the statements are prepared by name, try it for one role or database: ALTER ROLE name SET "
+        "plan_cache_mode = "
+        "force_generic_plan; to undo: ALTER ROLE name RESET plan_cache_mode"
     )
     little = replace(server, planning=Fact(PlanningShare(80, 100, 1.0, 99.0), "pg_stat_statements"))
     assert advice(little) == (
@@ -140,10 +141,10 @@ def test_a_running_server_gets_advice_from_what_it_has_counted() -> None:
 def test_a_running_server_that_counts_nothing_is_told_how() -> None:
     server = replace(server_of(), planning=unknown("pg_stat_statements.track_planning is off", "a test"))
     assert advice(server) == (
-        "how long statements are planned is not known (pg_stat_statements.track_planning is off); "
-        "pg_stat_statements.track_planning = on counts it. Where statements are prepared by name and "
+        "the planning time is not known (pg_stat_statements.track_planning is off); "
+        "pg_stat_statements.track_planning = on measures it. If statements are prepared by name and "
         "planning takes 5\xa0% or more, try it for one role or database: ALTER ROLE name SET "
-        "plan_cache_mode = force_generic_plan; back: ALTER ROLE name RESET plan_cache_mode"
+        "plan_cache_mode = force_generic_plan; to undo: ALTER ROLE name RESET plan_cache_mode"
     )
 
 

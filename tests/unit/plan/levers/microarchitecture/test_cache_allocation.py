@@ -67,8 +67,8 @@ def test_with_cdp_data_leave_parts_to_code_that_no_device_fills() -> None:
     # 55 MB in 20 parts of 2.75 MB: four hold 10 MB. Devices fill the two upper ones, so it is the lower four.
     assert line.change.value == f"L3CODE:0=fffff;1=fffff L3DATA:0=ffff0;1=ffff0 for {DIRECTORY}"
     assert line.reason == (
-        "4 of 20 parts, 2816kB each, are kept for code: it has at most 10MB, "
-        "and the server's own data no longer push it out"
+        "4 of 20 parts, 2816kB each, are reserved for code: it has at most 10MB, "
+        "and the server's data no longer evicts it"
     )
     assert (line.layer, line.risk) == (Layer.MICROARCHITECTURE, "shared")
 
@@ -98,8 +98,8 @@ def test_an_unmounted_file_system_is_mounted_first_with_cdp_if_there_is_any() ->
 
 def test_what_an_unmounted_file_system_can_divide_is_not_guessed() -> None:
     assert why_not(divisible(features=("fp", "asimd", "atomics"))) == (
-        "the kernel has /sys/fs/resctrl, and whether it can divide the last-level cache is known only when "
-        "it is mounted: mount -t resctrl resctrl /sys/fs/resctrl, then plan again"
+        "whether /sys/fs/resctrl can divide the last-level cache is known only when it is mounted: "
+        "mount -t resctrl resctrl /sys/fs/resctrl, then plan again"
     )
 
 
@@ -109,38 +109,41 @@ def test_what_an_unmounted_file_system_can_divide_is_not_guessed() -> None:
         (
             replace(host_of(), cpu=CDP.cpu, cache_allocation=unknown("no such file", "/sys/fs/resctrl")),
             (
-                "not available: the processor, or this kernel, cannot divide caches "
+                "not available: the processor or this kernel cannot divide caches "
                 "(/sys/fs/resctrl: no such file)"
             ),
         ),
         (
             divisible({"L3": ELEVEN_PARTS}, {"": "L3:0=7ff", "batch": "L3:0=f"}),
-            "others divide or measure the caches already: batch",
+            "other groups already divide or monitor the caches: batch",
         ),
         (
             divisible({"L3": ELEVEN_PARTS}, {"": "L3:0=7ff"}, more_groups=("locked", "mon_groups/watched")),
-            "others divide or measure the caches already: locked, mon_groups/watched",
+            "other groups already divide or monitor the caches: locked, mon_groups/watched",
         ),
         (
             divisible({"L3": ELEVEN_PARTS}, {"": "L3:0=7ff"}, ("cat_l3",), ("pgdyno",), ("pgdyno",)),
-            "/sys/fs/resctrl/pgdyno has processes: no division that can be read",
+            "/sys/fs/resctrl/pgdyno has processes: no readable division",
         ),
         (
             divisible({"L3": ELEVEN_PARTS}, {"": "L3:0=7ff", "pgdyno": "L3:0=f"}, occupied=("",)),
             (
-                "/sys/fs/resctrl/pgdyno is left from a server that has ended: pgdyno revert, or rmdir it, "
+                "/sys/fs/resctrl/pgdyno remains from a stopped server: pgdyno revert, or rmdir it, "
                 "then plan again"
             ),
         ),
         (
             divisible({"L3": ELEVEN_PARTS}, {"": "L3:0=7ff"}, ("cat_l3", "cdp_l3")),
-            "/sys/fs/resctrl is mounted without cdp, which this processor has: unmount it, then plan again",
+            (
+                "/sys/fs/resctrl is mounted without cdp, which this processor supports: unmount it, then "
+                "plan again"
+            ),
         ),
         (
             divisible({"L3": replace(ELEVEN_PARTS, groups_at_most=1)}, {"": "L3:0=7ff"}),
             (
-                "not available: the cache has 11 parts, of which devices fill 2, "
-                "and the processor 1 groups of tasks: too few"
+                "not available: too few parts or groups: the cache has 11 parts, of which devices fill 2, "
+                "and the processor supports 1 groups"
             ),
         ),
         (
@@ -156,9 +159,7 @@ def test_it_says_why_it_plans_nothing(host: Host, reason: str) -> None:
 def test_all_layers_do_not_plan_it_and_say_how_to() -> None:
     assert planned(CDP).keys() == {"/sys/fs/resctrl/pgdyno/schemata"}
     assert NAME not in {line.change.lever for line in plan_of(CDP, EVERYTHING).lines}
-    assert (
-        why_not(CDP, EVERYTHING) == "possible here, and planned only if it is named: --lever cache_allocation"
-    )
+    assert why_not(CDP, EVERYTHING) == "possible here, but planned only on request: --lever cache_allocation"
 
 
 def test_named_levers_are_planned_alone_whatever_their_layer() -> None:
@@ -170,7 +171,7 @@ def test_a_plan_that_restarts_the_server_leaves_it_for_later() -> None:
     both = PlanRequest(named=("shared_buffers", NAME))
     host = divisible({"L3": ELEVEN_PARTS}, {"": "L3:0=7ff"})
     assert why_not(host, both) == (
-        "other lines of the plan restart the server, which ends a division: apply them first"
+        "other planned changes restart the server, which ends a division: apply them first"
     )
 
 
@@ -198,5 +199,5 @@ def test_its_state_follows_the_group_and_its_tasks() -> None:
         "left": State.PARTIAL,
     }
     assert found["not mounted"].detail == "cat_l3; /sys/fs/resctrl is not mounted"
-    assert found["whole"].detail == "L3 has 11 parts, for 16 groups"
-    assert found["left"].detail == "/sys/fs/resctrl/pgdyno has L3:0=1ff, and has no process in it"
+    assert found["whole"].detail == "L3 has 11 parts for 16 groups"
+    assert found["left"].detail == "/sys/fs/resctrl/pgdyno has L3:0=1ff, but contains no process"

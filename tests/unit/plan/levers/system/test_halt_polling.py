@@ -64,21 +64,21 @@ def test_a_guest_of_kvm_polls_for_200_microseconds_at_once_and_for_good() -> Non
 
 @pytest.mark.parametrize("length", ["200000", "500000"])
 def test_a_guest_that_polls_as_long_already_is_left_alone(length: str) -> None:
-    assert skipped(guest(ns=length)) == f"idle CPUs poll for {length} ns already"
+    assert skipped(guest(ns=length)) == f"idle CPUs already poll for {length} ns"
     assert LEVER.detect(context(guest(ns=length))).state is State.ON
     assert LEVER.detect(context(guest())).state is State.OFF
 
 
 def test_the_module_on_another_hypervisor_is_left_alone() -> None:
     host = host_of(virtualisation="xen", kernel_files=BOOTED)
-    assert skipped(host) == "haltpoll is for guests of KVM, and this is one of: xen"
+    assert skipped(host) == "haltpoll is for KVM guests, and this is a guest of: xen"
 
 
 def test_a_guest_without_the_module_is_told_how_to_load_it_and_what_that_does() -> None:
     host = host_of(virtualisation="kvm", kernel_files={**REAL, DRIVER: "none"})
     assert skipped(host) == (
-        "this guest of KVM has no driver that polls. modprobe cpuidle_haltpoll loads one; it also asks the "
-        "host not to poll for this guest any more, so measure before and after: pgdyno inspect --probe. "
+        "this KVM guest has no polling driver. modprobe cpuidle_haltpoll loads one; it also disables "
+        "the host's polling for this guest, so measure before and after: pgdyno inspect --probe. "
         "pgdyno loads no modules"
     )
 
@@ -86,12 +86,12 @@ def test_a_guest_without_the_module_is_told_how_to_load_it_and_what_that_does() 
 def test_a_real_machine_allows_no_latency_on_any_cpu() -> None:
     assert planned(host_of(kernel_files=REAL)) == dict.fromkeys(LATENCIES, "n/a")
     done = {**REAL, **dict.fromkeys(LATENCIES, "n/a")}
-    assert skipped(host_of(kernel_files=done)) == "no latency is allowed to intel_idle already"
+    assert skipped(host_of(kernel_files=done)) == "intel_idle is already not allowed any latency"
 
 
 def test_without_a_driver_there_is_nothing_to_keep_awake() -> None:
     host = host_of(kernel_files={**REAL, DRIVER: "none"})
-    assert skipped(host) == "nothing puts idle CPUs to sleep by a driver (cpuidle's is none)"
+    assert skipped(host) == "no driver puts idle CPUs to sleep (cpuidle driver: none)"
 
 
 def plan(host: Host, *layers: Layer) -> Plan:

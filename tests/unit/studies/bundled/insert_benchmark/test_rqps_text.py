@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from tests.golden.synthetic_steps import experiment
 
-from pgdyno.measure.view.words import compact
+from pgdyno.measure.view.wording import compact
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.variants.variant import Variant
 from pgdyno.results.verdict_text import verdict_table
@@ -33,7 +33,7 @@ def test_ten_steps_fit_without_losing_a_figure(width: int) -> None:
 
 def test_a_row_has_ratio_sign_and_half_the_interval_of_every_step() -> None:
     lines = printed(experiment(), 110)
-    head = lines.index("Relative rate (rQPS), 17 = 1; below, half of the interval's width")
+    head = lines.index("Relative rate (rQPS), 17 = 1; below, ± half of the interval's width")
     assert " ".join(lines[head + 1].split()) == "l.i0 l.x l.i1 l.i2 qr100 qp100 qr500 qp500 qr1000 qp1000"
     assert lines[head + 2].startswith("18-sync     1.07 ✓ 1.00 =")
     assert lines[head + 3].split()[0] == "±0.6%"

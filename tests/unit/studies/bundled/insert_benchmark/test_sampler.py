@@ -40,7 +40,7 @@ class Server:
 def test_a_postmaster_that_has_gone_has_no_data_directory_any_more() -> None:
     with pytest.raises(ServerCrashedError) as caught:
         _directory_bytes(Arm(Variant("worker"), Server()))
-    assert caught.value.message == "the server of worker is not running any more"
+    assert caught.value.message == "the server of worker is no longer running"
     assert caught.value.detail == "LOG:  shutting down"
 
 

@@ -30,7 +30,7 @@ def test_quick_is_the_preset_unless_another_one_is_named() -> None:
 def test_an_unknown_preset_is_answered_with_those_that_are_known() -> None:
     with pytest.raises(UsageError) as caught:
         workloads(Sizing({"preset": ("huge",)}))
-    assert caught.value.message == 'no preset "huge" of the Insert Benchmark'
+    assert caught.value.message == 'the Insert Benchmark has no preset "huge"'
     assert caught.value.hint == "known: quick, io-bound-quick, cached-small, io-bound-small, ax162-s"
 
 
@@ -165,7 +165,7 @@ def test_an_io_bound_preset_with_too_few_rows_says_so() -> None:
     (note,) = notes(asked)
     assert note == (
         "not IO-bound at this size: about 95.8\xa0MB of data, and 96\xa0MB of memory for each server; "
-        "take at least twice as much data as memory"
+        "use at least twice as much data as memory"
     )
     assert notes(replace(asked, given={**asked.given, "rows": ("1000000/50/5",)})) == ()  # 205 MB
     assert notes(Sizing()) == ()

@@ -77,13 +77,13 @@ def test_a_running_checkpoint_comes_first() -> None:
         sample(4.2, {WAL_WRITE: 4}, is_checkpointing=False, workers=1),
     )
     assert found.cause is StallCause.CHECKPOINT
-    assert found.why == "a checkpoint was running in 1 of 2 samples, in the whole step in 1 of 7"
+    assert found.why == "a checkpoint was running in 1 of 2 samples; in the whole step, in 1 of 7"
 
 
 def test_autovacuum_comes_before_what_backends_wait_for() -> None:
     found = only_stall(sample(3.2, {FILE_READ: 4}, workers=2), sample(4.2, {FILE_READ: 4}, workers=1))
     assert found.cause is StallCause.AUTOVACUUM
-    assert found.why == "autovacuum was at work in 2 of 2 samples, in the whole step in 2 of 7"
+    assert found.why == "autovacuum was running in 2 of 2 samples; in the whole step, in 2 of 7"
 
 
 def test_a_checkpoint_in_few_of_the_samples_is_not_the_cause() -> None:
@@ -119,12 +119,12 @@ def test_anything_else_is_unknown_and_says_what_was_seen() -> None:
 def test_a_server_with_nothing_to_do_is_not_blamed() -> None:
     found = only_stall(sample(3.2, {}), sample(4.2, {}))
     assert found.cause is StallCause.UNKNOWN
-    assert found.why == "no backend was busy in 2 samples: there was nothing to do"
+    assert found.why == "no backend was busy in 2 samples: there was no work"
 
 
 def test_without_a_sample_nothing_is_known() -> None:
     found = only_stall()
-    assert (found.cause, found.why) == (StallCause.UNKNOWN, "no sample was taken in it")
+    assert (found.cause, found.why) == (StallCause.UNKNOWN, "no sample was taken during it")
 
 
 def test_waits_are_shares_of_busy_backends_by_type_the_largest_first() -> None:

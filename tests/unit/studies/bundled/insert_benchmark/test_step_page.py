@@ -82,8 +82,8 @@ def test_evidence_of_a_step_is_there(outline: Outline) -> None:
         "during checkpoint",
         "a checkpoint was under way from 10.6 s to 12.9 s",
         "pg_ stat_ io. client_ backend. relation. normal. reads",
-        "CPU µs per operation, whole machine: client and all else included",
-        "CPU µs per row of the server's processes alone",
+        "CPU µs per operation, whole machine, including the client and all other processes",
+        "CPU µs per row, server processes only",
         "round 3, block 1: 21.0% of the CPU time went to other processes",
     ):
         assert part in outline.text, part

@@ -169,7 +169,7 @@ def test_published_fields_stand_in_the_benchmarks_order_ours_below_the_one_it_re
     cells = {row[0]: row[1] for row in table.rows}
     assert (cells["ips"], cells["cpupq"], cells["(server only)"]) == ("200", "42.0", "17.0")
     assert cells["rps"] == "–"
-    assert "client and all else included" in FIELDS["cpupq"]
+    assert "including the client and all other processes" in FIELDS["cpupq"]
 
 
 def test_without_published_fields_there_is_no_table() -> None:

@@ -84,7 +84,7 @@ def test_several_steps_keep_their_order_and_each_brings_what_lies_between_them()
 def test_an_unknown_step_is_answered_with_those_that_are_known() -> None:
     with pytest.raises(UsageError) as caught:
         workloads(Sizing({"step": ("l.i0", "qr200")}))
-    assert caught.value.message == 'no step "qr200" of the Insert Benchmark'
+    assert caught.value.message == 'the Insert Benchmark has no step "qr200"'
     assert caught.value.hint == f"known: {', '.join(ORDER)}"
 
 

@@ -58,24 +58,22 @@ def test_the_terminal_has_a_row_per_query_and_what_to_set() -> None:
     assert rows["q2"] == ["q2", *(2 * ["no", "workers", "planned"]), "0,", "0,", "0,", "0"]
     assert rows["throughput"] == ["throughput", "run", "0", "0", "–"]
     assert [line.strip() for line in lines if "SET LOCAL" in line] == STATEMENTS
-    assert "To set in a query's own transaction, as certain all together:" in lines
+    assert "To set in a query's own transaction; certain all together:" in lines
     assert all(len(line) <= 80 for line in lines)
 
 
 def test_it_says_how_sure_it_is_and_for_how_many() -> None:
     words = words_on(simulated(TIMES_MS, planned=PLANNED))
-    assert "By itself: either end of an answer holds with 95 %, independent of the others;" in words
-    assert "All together: with 95 % none of all 5 is wrong (Bonferroni)" in words
-    assert (
-        "Queries were alone on the machine; beside others fewer may be best: see the throughput run" in words
-    )
+    assert "By itself: each bound holds with 95 % confidence, regardless of other queries;" in words
+    assert "All together: with 95 % confidence, none of all 5 is wrong (Bonferroni)" in words
+    assert "Queries ran alone on the machine; with other load, fewer may be best" in words
 
 
 def test_it_says_which_queries_got_fewer_workers_than_planned() -> None:
     words = words_on(simulated(TIMES_MS, planned={"q1": {2: 2, 4: 4}}))
     assert (
-        "Fewer workers were launched than planned: q1 at 2 (50 %) and q1 at 4 (50 %). These degrees did "
-        "not run; max_parallel_workers and max_worker_processes are the limits"
+        "Fewer workers were launched than planned: q1 at 2 (50 %) and q1 at 4 (50 %). These degrees "
+        "were not reached; max_parallel_workers and max_worker_processes limit them"
     ) in words
 
 
@@ -85,7 +83,7 @@ def test_what_the_rounds_do_not_tell_is_said_to_be_so() -> None:
     loud = simulated(times, noise=0.3, usual=usual)
     (q1,) = (line for line in degrees_in(printed(loud)) if line.startswith("q1 "))
     assert q1.count("not distinguishable") == 2
-    assert "No query's degree is certain together with all others: more passes tell" in words_on(loud)
+    assert "No query's degree is certain jointly with all others; measure more passes" in words_on(loud)
     quiet = degrees_in(printed(simulated(times, noise=0.008, usual=usual)))
     (q3,) = (line for line in quiet if line.startswith("q3 "))
     assert "between 0 and 2" in q3
@@ -94,10 +92,10 @@ def test_what_the_rounds_do_not_tell_is_said_to_be_so() -> None:
 @pytest.mark.parametrize(
     ("of", "said"),
     [
-        (simulated(TIMES_MS, rounds=4), "Too few rounds count to name any: 5 are the least"),
+        (simulated(TIMES_MS, rounds=4), "Too few valid rounds: at least 5 are needed"),
         (
             simulated(TIMES_MS, planned={}),
-            "No plan had workers, so that no degree changes anything; pgdyno explain-degree says why",
+            "No plan had workers, so the degree has no effect; pgdyno explain-degree shows the reasons",
         ),
     ],
 )

@@ -6,8 +6,9 @@ import pytest
 
 from pgdyno.base.errors import UsageError
 from pgdyno.measure.bundled_study import Sizing, StudyContext
-from pgdyno.model.experiments.experiment import Design, ResetPolicy
+from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.tpch import scale_text
+from pgdyno.model.experiments.workload import ResetPolicy
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies.bundled.tpch.queries import ORDERS, usual_streams
 from pgdyno.studies.bundled.tpch.study import study, workloads

@@ -98,8 +98,8 @@ def test_prefixes_of_others_are_read(prefix: str) -> None:
 def test_a_prefix_that_does_not_tell_sessions_apart_is_refused() -> None:
     with pytest.raises(UsageError) as found:
         prefix_pattern("%m %u@%d ")
-    assert found.value.message == "log_line_prefix is '%m %u@%d ', by which sessions cannot be told apart"
-    assert found.value.detail == "it has neither %p, the process, nor %c, the session"
+    assert found.value.message == "log_line_prefix = '%m %u@%d ' does not identify sessions"
+    assert found.value.detail == "it contains neither %p (process ID) nor %c (session ID)"
 
 
 def test_processes_that_are_no_sessions_end_the_prefix_early() -> None:

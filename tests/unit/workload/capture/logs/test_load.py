@@ -86,7 +86,7 @@ def test_statements_beyond_the_most_are_counted() -> None:
     found = load(*statements(*(f"SELECT a{number}" for number in range(5010))))
     assert len(found.texts.sql) == 5000
     assert (
-        "10 calls are left out, as their statements came after the first 5000, or 8000000 characters"
+        "10 calls left out: their statements came after the first 5000, or 8000000 characters"
         in found.notes()
     )
 
@@ -101,7 +101,7 @@ def test_texts_take_some_megabytes_at_most() -> None:
 def test_statements_of_very_many_parameters_are_left_out() -> None:
     found = load(*statements(f"SELECT {', '.join(['1'] * 2001)}", f"SELECT {', '.join(['1'] * 2000)}"))
     assert [len(types) for types in found.texts.types.values()] == [2000]
-    assert "1 calls are left out, as their statements have more than 2000 parameters" in found.notes()
+    assert "1 calls left out: their statements have more than 2000 parameters" in found.notes()
 
 
 def test_numbers_of_the_first_parameters_alone_are_looked_at() -> None:
@@ -119,7 +119,7 @@ def test_without_times_the_rate_is_unknown_and_that_is_said() -> None:
     found = load(*statements("SELECT 1", "SELECT 2"))
     assert (found.seconds, found.clients) == (0.0, 1.0)
     [note] = found.notes()
-    assert note.startswith("the log has no times, so it is not known how often a second transactions came")
+    assert note.startswith("the log has no timestamps: the rate of transactions")
     assert not list(load(at(1.0, "duration: 1.0 ms  statement: SELECT 1")).notes())
 
 
@@ -163,9 +163,9 @@ def test_a_query_with_a_name_that_is_read_for_each_call_has_none() -> None:
 
 def test_mixed_protocols_are_noted_and_a_few_calls_are_not() -> None:
     sent = [entry(f"execute S_1: {READ}")] * 30
-    assert not any("several ways" in note for note in load(*sent, *statements("SELECT 1")).notes())
+    assert not any("several protocols" in note for note in load(*sent, *statements("SELECT 1")).notes())
     mixed = load(*sent, *statements(*["SELECT 1"] * 10)).notes()
-    [note] = [note for note in mixed if "several ways" in note]
+    [note] = [note for note in mixed if "several protocols" in note]
     assert "75\N{NO-BREAK SPACE}% prepared by name, 25\N{NO-BREAK SPACE}% as simple queries" in note
 
 

@@ -61,7 +61,7 @@ def test_a_block_that_the_log_has_no_beginning_or_no_end_of_is_left_out() -> Non
     found.read(statements("SELECT 1", "COMMIT", "SELECT a FROM t", "BEGIN", "SELECT 1"))
     found.finish()
     assert transactions(found) == {(("SELECT a FROM t", 1.0),): 1}
-    assert "2 transactions are cut by the log's beginning or end, and left out" in found.notes()
+    assert "2 transactions left out: incomplete at the beginning or end of the log" in found.notes()
 
 
 def test_a_session_without_blocks_in_the_middle_of_a_log_has_single_statements() -> None:
@@ -82,7 +82,7 @@ def test_commit_and_chain_begins_another_block() -> None:
 def test_kinds_of_transactions_beyond_the_most_are_counted() -> None:
     found = load(*statements(*(f"SELECT a{number}" for number in range(1003))))
     assert len(transactions(found)) == 1000
-    assert "3 transactions are left out, as their kinds came after the first 1000" in found.notes()
+    assert "3 transactions left out: they are not of the first 1000 kinds" in found.notes()
 
 
 TEXTS = st.sampled_from(

@@ -1,0 +1,114 @@
+"""Compare captured workloads with their originals on the baseline's server, before any is measured.
+
+For this, the server counts statements with pg_stat_statements, as the original server did; measured servers
+do not. The extension is in a separate database, from which all counts are visible: a copy may contain code
+of its owners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from pgdyno.base import numbers
+from pgdyno.base.errors import MeasurementError, ServerError, ServerStartError
+from pgdyno.base.ports import Progress
+from pgdyno.load.timed_run import TimedRun
+from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.model.experiments.experiment import Design, Experiment
+from pgdyno.model.experiments.failures import failures_text, require_few
+from pgdyno.model.experiments.likeness import LEAST_CALLS, Likeness
+from pgdyno.model.experiments.workload import Workload
+from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.connection.connection import connect
+from pgdyno.postgres.sampling.statement_statistics import find_statement_statistics
+from pgdyno.postgres.statement_counts import difference
+from pgdyno.workload.capture.likeness import likeness, seen_by_name
+
+_OURS = "postgres"  # a database of the scratch server that never holds a copy
+_LIBRARY = "pg_stat_statements"
+_COUNTED_S = 10.0  # arbitrary: thousands of transactions of most workloads
+_COUNTING = {"shared_preload_libraries": _LIBRARY, f"{_LIBRARY}.track": "top"}
+
+
+def likened(
+    experiment: Experiment, arena: Arena, workloads: Sequence[Workload], progress: Progress
+) -> Experiment:
+    """Return the experiment with the likeness of each captured workload, or a note why it is unknown.
+
+    Raises: ServerError, GeneratorFailedError; MeasurementError if a replay is too unlike its original.
+    """
+    found, notes = dict(experiment.likenesses), list(experiment.notes)
+    [baseline] = [one for one in experiment.variants if one.name == experiment.baseline]
+    counting = replace(baseline, settings={**baseline.settings, **_COUNTING})
+    for workload in workloads:
+        if workload.captured is None or workload.rate_tps is not None or workload.captured.name in found:
+            continue  # at a rate: compared in an earlier experiment; in a grid: many cells share it
+        progress.step(f"comparing {workload.captured.name} with its original")
+        try:
+            like, run = _likeness(arena, counting, workload, experiment.design)
+            _require_alike(workload, like)
+            found[workload.captured.name] = like
+            notes += (*_failures(workload, run), *_invariants(workload.captured))
+        except ServerStartError as error:
+            if _LIBRARY not in (error.detail or ""):
+                raise
+            note = f"likeness of {workload.name} to the original unknown: the server has no {_LIBRARY}"
+            notes.append(note)
+    return replace(experiment, likenesses=found, notes=tuple(dict.fromkeys(notes)))
+
+
+def _require_alike(workload: Workload, found: Likeness) -> None:
+    if found.is_another_workload:
+        shares = ", ".join(f"{quantity} {value:.2f}" for quantity, value in found.by_quantity.items())
+        raise MeasurementError(
+            f"the replay of {workload.name} is too unlike the original",
+            detail=f"common shares: {shares}; at least {LEAST_CALLS} of the calls are required",
+            hint="pgdyno workload replay lists the statements that differ; capture it from a complete log, "
+            "or measure the statements as a pgbench script: --script",
+        )
+
+
+def _invariants(workload: CapturedWorkload) -> Iterator[str]:
+    if workload.invariants:
+        names = ", ".join(one.name for one in workload.invariants)
+        yield f"invariants of {workload.name} are checked on each server before and after its load: {names}"
+
+
+def _failures(workload: Workload, run: TimedRun) -> Iterator[str]:
+    if run.failures:
+        yield (
+            f"{numbers.share(run.failed_share)} of the transactions of {workload.name} failed on the copy "
+            f"({failures_text(run.failures)}); rates do not include them"
+        )
+
+
+def _likeness(
+    arena: Arena, variant: Variant, workload: Workload, design: Design
+) -> tuple[Likeness, TimedRun]:
+    arena.restore([variant], [0], workload.data_set)
+    try:
+        with arena.arms([variant], [0], workload.data_set, workload.server_memory_bytes) as (arm,):
+            return _counted(arena, arm, workload, design)
+    finally:
+        arena.discard([variant], [0], workload.data_set)
+
+
+def _counted(arena: Arena, arm: Arm, workload: Workload, design: Design) -> tuple[Likeness, TimedRun]:
+    assert workload.captured is not None  # noqa: S101 — checked by the caller
+    with closing(arm.server.connect(_OURS)) as session:
+        session.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+    with closing(connect(arm.server.dsn)) as connection:
+        statistics = find_statement_statistics(connection, database=arm.database)
+        arena.loads.run_alone(arm, workload, design, design.warmup_s)
+        before = statistics.read()
+        run = arena.loads.run_alone(arm, workload, design, _COUNTED_S)
+        require_few(arm.variant.name, run.transactions, run.failures)
+        counted = difference(before, statistics.read())
+        if counted is None:
+            raise ServerError("pg_stat_statements was reset while statements were counted")
+        seen = seen_by_name(workload.captured, statistics.texts(counted.seen), counted.seen)
+    return likeness(workload.captured, seen), run

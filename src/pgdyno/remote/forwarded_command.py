@@ -1,0 +1,112 @@
+"""Run a command that pgdyno on another machine sends here through ssh; the protocol between the two.
+
+First this side sends two lines: the greeting and its version. The other side then sends a line with the
+command, followed by keepalives and possibly an interrupt. This side returns only the command's output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from pgdyno.model.cells.cell import TypedAt
+from pgdyno.remote.pgdyno_command import start_pgdyno
+
+ALIVE, INTERRUPT = b".", b"i"
+ALIVE_S = 3.0
+SILENCE_S = 15.0
+"""Without keepalives for this long, the connection counts as lost; ssh there gives up after 9 s."""
+
+_PART_BYTES = 4096  # PIPE_BUF: a writable pipe accepts this much at once
+_LOOK_S, _LAST_WORDS_S = 0.5, 2.0
+
+
+@dataclass(frozen=True)
+class CarriedCommand:
+    """A command's words, the machine where it was typed, and hosts.toml if it uses load hosts."""
+
+    words: tuple[str, ...]
+    typed_at: TypedAt
+    hosts_file_name: str = ""
+    hosts_file: str = ""
+
+    def line(self) -> bytes:
+        """Return the command as a line of JSON, as sent."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+
+def run_carried(stream: int, output: int, errors: int) -> int:
+    """Run the command received on ``stream``, and return its exit code; 0 if none is received.
+
+    All three arguments are file descriptors. The command is interrupted when the other side requests it, is
+    silent, or disconnects; it then undoes its changes.
+    """
+    with open(stream, "rb", buffering=0, closefd=False) as file:  # must not read beyond the first line
+        line = file.readline()
+    if not line:
+        return 0
+    received = json.loads(line)
+    carried = CarriedCommand(**{**received, "typed_at": TypedAt(**received["typed_at"])})
+    with tempfile.TemporaryDirectory(prefix="pgdyno-") as directory:
+        words = list(carried.words)
+        if carried.hosts_file:
+            path = Path(directory, Path(carried.hosts_file_name).name)
+            path.write_text(carried.hosts_file)
+            words[1:1] = ["--cell", str(path)]
+        process = start_pgdyno(words, carried.typed_at.variables())
+        return _attended(process, stream, output, errors)
+
+
+def _attended(process: subprocess.Popen[bytes], stream: int, output: int, errors: int) -> int:
+    gone = threading.Event()
+    pumps = [
+        _started(_relay, source, target, gone)
+        for source, target in ((process.stdout, output), (process.stderr, errors))
+    ]
+    _started(_watch, stream, process, gone)
+    try:
+        status = process.wait()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            process.wait()
+    for pump in pumps:
+        pump.join(_LAST_WORDS_S)  # processes that it left running may keep its output open
+    return status if status >= 0 else 128 - status
+
+
+def _started(target: Callable[..., None], *arguments: object) -> threading.Thread:
+    thread = threading.Thread(target=target, args=arguments, daemon=True)
+    thread.start()
+    return thread
+
+
+def _watch(stream: int, process: subprocess.Popen[bytes], gone: threading.Event) -> None:
+    """Interrupt a command once: when the other side requests it, or is gone."""
+    is_interrupted = False
+    while select.select([stream], [], [], SILENCE_S)[0] and (received := os.read(stream, _PART_BYTES)):
+        if INTERRUPT in received and not is_interrupted:
+            is_interrupted = True
+            process.terminate()
+    gone.set()
+    if not is_interrupted:
+        process.terminate()
+
+
+def _relay(source: IO[bytes], target: int, gone: threading.Event) -> None:
+    """Relay a command's output; discard it once the other side is gone, so that the command never blocks."""
+    while part := os.read(source.fileno(), _PART_BYTES):
+        while part and not gone.is_set():
+            if select.select([], [target], [], _LOOK_S)[1]:
+                try:
+                    part = part[os.write(target, part) :]
+                except BrokenPipeError:
+                    gone.set()
