@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from scipy import special
+import numpy as np
+from scipy import optimize, special
 
 from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import open_progress
@@ -164,6 +165,31 @@ def misses(results: Path, interval: str) -> str:
     return f"{missed} of {count} miss no change: {low:.1%} to {high:.1%} of such experiments"
 
 
+def spread_beyond_rounds(results: Path) -> str:
+    """Return the spread of equal servers' effects beyond the errors of their rounds, in % of throughput.
+
+    τ with Σ (x - mean)² / (s² + τ²) at the median and at the ends of 95 % of chi-square: the Q-profile of
+    Viechtbauer (2007), Statistics in Medicine 26, 37-52.
+    """
+    found = [one for one in done(results) if one["kind"] == "none"]
+    low, effects, high = np.log([one["throughput"] for one in found]).T
+    critical = special.stdtrit([one["rounds"] - 1 for one in found], 0.975)
+    variances = np.square((high - low) / 2 / critical)
+
+    def excess(tau: float, wanted: float) -> float:
+        weights = 1 / (variances + tau**2)
+        mean = np.average(effects, weights=weights)
+        return float(np.sum(weights * np.square(effects - mean)) - wanted)
+
+    ends = []
+    for upper in (0.025, 0.5, 0.975):  # of chi-square: the larger, the smaller is τ
+        wanted = float(special.chdtri(len(found) - 1, upper))
+        is_zero = excess(0.0, wanted) <= 0
+        ends.append(0.0 if is_zero else optimize.brentq(excess, 0.0, 0.1, args=(wanted,)))
+    least, middle, most = sorted(ends)
+    return f"{middle:.2%}, 95 % from {least:.2%} to {most:.2%}"
+
+
 def report(results: Path) -> None:
     """Print a table of all runs so far."""
     print("| planted | runs | " + " | ".join(PlanState) + " | should pay |")
@@ -175,6 +201,7 @@ def report(results: Path) -> None:
 
     print(f"\nintervals of verdicts: {misses(results, 'verdict')}")
     print(f"intervals that the rounds alone show: {misses(results, 'throughput')}")
+    print(f"spread of effects beyond the errors of rounds: {spread_beyond_rounds(results)}")
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def test_a_journal_that_others_could_have_written_is_not_used(
     assert done.returncode == 4, done.stdout
     assert f"ERROR:  {forged}" in done.stderr
     assert whose in done.stderr
-    assert "its values would be restored with your privileges" in done.stderr
+    assert "values in its journal are restored with your rights" in done.stderr
 
 
 def test_the_refusal_names_how_to_work_as_the_owner(forged: Path) -> None:

@@ -286,7 +286,7 @@ pgdyno: ERROR:  --dsn and --embedded name different servers  (PGD-100)
 HINT:  give one of them
 """
 NO_UNIT = """\
-pgdyno: ERROR:  --ram 16 is 16 bytes  (PGD-102)
+pgdyno: ERROR:  --ram 16 is only 16 bytes  (PGD-102)
 DETAIL:  a server needs more
 HINT:  add a unit, e.g. 16GB
 """

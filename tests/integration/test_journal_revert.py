@@ -232,7 +232,9 @@ def test_a_server_that_is_down_is_restored_through_its_files(
     result = revert(access, RevertRequest())
     assert auto_conf(server).read_bytes() == before
     assert (result.is_complete, result.pending_restart) == (False, ("shared_buffers", "work_mem"))
-    assert result.notes == ("the server is down: its files are restored; start it, then pgdyno revert again",)
+    assert result.notes == (
+        "the server is down: its files are restored; start it, then run pgdyno revert again",
+    )
     result = revert(access, RevertRequest(allow_restart=True))
     assert (result.is_complete, result.restarts) == (True, 1)
 
@@ -429,7 +431,7 @@ def test_a_restart_that_nobody_knows_how_to_do_is_not_begun(server: RealServer, 
     )
     assert caught.value.detail == "shared_buffers"
     assert caught.value.hint is not None
-    assert caught.value.hint.startswith("--restart-command 'systemctl restart postgresql'")
+    assert caught.value.hint.startswith("use --restart-command 'systemctl restart postgresql'")
     assert server.execute("SHOW work_mem") == [("8MB",)]
     assert revert(access, ALL).is_complete
 

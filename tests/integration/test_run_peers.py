@@ -137,4 +137,4 @@ def test_a_factor_and_a_name_that_is_taken_are_refused() -> None:
     done = pgdyno("run", "peers", "--embedded", "--memory", "900GB")
     assert done.returncode == 2
     assert "is more than the" in done.stderr
-    assert "available here" in done.stderr
+    assert "is more than the available" in done.stderr

@@ -81,7 +81,7 @@ def test_a_role_that_may_do_it_is_named_and_can_be_ended(
         with pytest.raises(LockHeldError) as caught:
             take(second, lock)
         assert f" of role somebody (backend {pid})" in (caught.value.detail or "")
-        hint = (caught.value.hint or "").partition("end it: ")[2]
+        hint = (caught.value.hint or "").partition("terminate it: ")[2]
         assert hint == f"SELECT pg_terminate_backend({pid})"
         second.execute(hint.encode())
         take(second, lock)

@@ -141,7 +141,7 @@ def _check_no_per_application(wanted: Mapping[str, str]) -> None:
         raise RefusedError(
             f"{name} = {wanted[name]} is not set for a whole server",
             detail="it suits the statements of one application, but may harm those of another",
-            hint=f"ALTER ROLE name SET {name} = {wanted[name]}; back: ALTER ROLE name RESET {name}",
+            hint=f"ALTER ROLE name SET {name} = {wanted[name]}; to undo: ALTER ROLE name RESET {name}",
         )
 
 

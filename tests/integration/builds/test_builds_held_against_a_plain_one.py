@@ -49,7 +49,7 @@ def test_time_left_of_a_plain_build_is_also_that_of_what_follows(
         def __init__(self, _: object, found: float) -> None:
             told.append([found])  # the source is unpacked before
 
-        def tell(self, share: float) -> None:
+        def report(self, share: float) -> None:
             told[-1].append(share)
 
     compiling = Making.build

@@ -86,7 +86,7 @@ def test_each_server_has_its_own_and_one_works_at_a_time(tmp_path: Path) -> None
             assert taken["end_ns"] - taken["start_ns"] == 100_000_000
             assert taken["drained_ns"] >= taken["end_ns"]
         process.expect("turns-ended", process.receive(120))
-        assert all(map(is_stopped, pids))
+        wait_until(lambda: all(map(is_stopped, pids)))
         process.stop()
     for prefix in ("first", "second"):
         assert set(TransactionLog(tmp_path / prefix).read_new().splitlines()) == {b"0 1 100 0 1790000000 0"}
