@@ -70,12 +70,12 @@ test-cross-build: dev ## build PostgreSQL 18 for Arm and verify it, emulated (an
 	@PGDYNO_CROSS_BUILD=1 $(BIN)/python -m pytest -s tests/integration/test_cross_build.py
 
 test-machine: dev ## as root: tests of huge pages that no other server may disturb (one minute)
-	@PGDYNO_NOTHING_BESIDE=1 $(BIN)/python -m pytest -n 0 tests/integration/test_run_huge_pages.py tests/integration/test_host_apply.py \
-		tests/integration/test_memory_of_a_machine.py
+	@PGDYNO_NOTHING_BESIDE=1 $(BIN)/python -m pytest -n 0 tests/integration/test_run_huge_pages.py tests/integration/apply/test_revert_host.py \
+		tests/integration/host/machine/test_memory.py
 
 test-cells: dev ## as root: cells of hosts in network namespaces, each with an sshd (a quarter of an hour)
-	@PGDYNO_CELLS=1 $(BIN)/python -m pytest -n 0 tests/integration/test_cell_check.py tests/integration/test_cell_network.py \
-		tests/integration/test_compare_cell.py tests/integration/test_load_from_cell.py \
+	@PGDYNO_CELLS=1 $(BIN)/python -m pytest -n 0 tests/integration/remote/cells/test_check.py tests/integration/test_cell_network.py \
+		tests/integration/test_compare_cell.py tests/integration/remote/test_load_driver.py \
 		tests/integration/test_lost_load_hosts.py
 
 lock: ## write requirements.txt (users) and requirements-dev.txt (all): versions and checksums
@@ -107,7 +107,7 @@ race: dev ## as root: whether a user who exchanges names misleads root in data d
 
 test-kill-points: dev ## as root: kill what changes the machine or a server at all places, and what starts children at any moment, of which `make test` takes a sample
 	@$(BIN)/python -m pytest -n 0 --all-kill-points tests/integration/test_host_kill.py \
-		tests/integration/test_accelerate_loaded.py tests/integration/test_child_kill.py
+		tests/integration/accelerate/test_in_place.py tests/integration/test_child_kill.py
 
 hostile: dev ## all commands against all behaviours of a hostile server (an hour or two)
 	@$(BIN)/python -m pytest -n 0 -s --all-behaviours tests/integration/test_hostile_server.py tests/integration/test_hostile_changes.py

@@ -45,7 +45,7 @@ def is_view(module: Module) -> bool:
 def mirrored() -> tuple[int, int]:
     """Return how many modules have a test at the mirrored path, and how many could; entries are left out."""
     could = [one for one in modules() if one.path.stem not in {"__init__", "__main__"} and not one.is_entry]
-    tests = [ROOT / "tests" / kind for kind in ("unit", "programs")]
+    tests = [ROOT / "tests" / kind for kind in ("unit", "programs", "integration")]
 
     def is_mirrored(module: Module) -> bool:
         name = f"test_{module.path.stem.lstrip('_')}.py"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import pytest
-from tests.unit.tune.test_proof import Unasked
+from tests.unit.tune.test_tune import Unasked
 
 from pgdyno.cli.output import Lines
 from pgdyno.measure.arenas.scratch_arena import ScratchArena

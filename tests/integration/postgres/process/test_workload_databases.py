@@ -44,7 +44,7 @@ def stranger(pg18: RealServer) -> Iterator[str]:
 
 def killed(server: RealServer, home: Path, at: int, when: str) -> str:
     """Let another process make databases and die at a statement; return that, or "done"."""
-    driver = Path(__file__).with_name("loader_driver.py")
+    driver = Path(__file__).parents[2] / "loader_driver.py"
     command = [sys.executable, str(driver), server.dsn, str(home), str(at), when]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=250)
     assert ended.returncode in {0, -9}, ended.stderr

@@ -10,12 +10,12 @@ import pytest
 from tests.fix_debian import DebianCluster
 from tests.fix_home import pgdyno
 from tests.fix_rounds import WHATEVER_ELSE_RUNS
-from tests.integration.test_accelerate_loaded import (
+from tests.integration.accelerate.test_in_place import (
     kill_while_changed,
     restart_command,
     state,
 )
-from tests.integration.test_tune import EnoughError, Heard, latest_search
+from tests.integration.tune.test_tune import EnoughError, Heard, latest_search
 
 from pgdyno.apply.session.server_lock import LOADING, take
 from pgdyno.base.errors import RefusedError, UsageError

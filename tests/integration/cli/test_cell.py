@@ -52,7 +52,7 @@ def there() -> Iterator[Path]:
 def cell(tmp_path_factory: pytest.TempPathFactory, there: Path) -> Iterator[NamespaceCell]:
     """The server's host with a pgdyno of its own, and a load host."""
     with running_cell(tmp_path_factory.mktemp("cell"), {"db1": "64m", "client1": "512m"}) as running:
-        path = Path(__file__).parents[2] / "src"
+        path = Path(__file__).parents[3] / "src"
         running["db1"].plant("pgdyno", INSTALLED.format(home=there, path=path, python=sys.executable))
         yield running
 

@@ -22,7 +22,7 @@ from tests.fix_debian import DebianCluster, debian_cluster
 from tests.fix_servers import wait_until
 from tests.golden.synthetic import experiment
 from tests.integration.journal_support import plan_of
-from tests.integration.test_journal_debian import access_to
+from tests.integration.plan.inspection.test_start_check import access_to
 
 from pgdyno.accelerate.attached_server import Permissions, conclude
 from pgdyno.accelerate.request import Acceleration

@@ -12,7 +12,7 @@ from tests.golden.synthetic import experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 from tests.golden.synthetic_workers import experiment as of_workers
 from tests.unit.report.plan_of_parts import composed
-from tests.unit.store.privacy.test_redaction_of_experiments import PRIVATE, SECRETS, planted
+from tests.unit.store.privacy.test_portable_facts import PRIVATE, SECRETS, planted
 
 from pgdyno.model.experiments.experiment import Slice
 from pgdyno.results.bundle import export_bundle, portable_experiment, verify_bundle
