@@ -11,8 +11,8 @@ pub fn run_serially(info: &ConnInfo, statements: &[String]) -> Result<()> {
     }
     let mut connection = Connection::open(info)?;
     connection.set_answer_limit(LONGEST_STATEMENT)?;
-    // Without this setting, an index build would continue after the driver has exited. It does so before
-    // PostgreSQL 14, which lacks the setting, and on systems other than Linux.
+    // Without this setting, an index build would continue after the driver has exited. It does so on servers
+    // before PostgreSQL 14, which lack the setting, and on systems other than Linux.
     let _ = connection.execute("SET client_connection_check_interval = '1s'");
     statements.iter().try_for_each(|sql| connection.execute(sql).map(|_| ()))
 }

@@ -99,8 +99,8 @@ fn special(random: &mut Random, distance: f64) -> f64 {
 
 /// Rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone
 /// discrete distributions", ACM TOMACS 6(3), 1996): x is drawn from the density x^-0.8 by inversion, rounded
-/// to k, and accepted with a probability that makes k proportional to k^-0.8. Nine of ten draws are accepted
-/// at once.
+/// to k, and accepted such that the probability of k is proportional to k^-0.8. Nine of ten draws are
+/// accepted at once.
 #[derive(Clone, Copy, Debug)]
 struct Zipfian {
     count: f64,

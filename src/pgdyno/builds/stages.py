@@ -190,7 +190,7 @@ class Building:
 
     def _train_on_branches(self, watch: Watch) -> None:
         self._at.empty("branches")
-        # Inspect the uninstrumented program: reading the output of the instrumented one would never end.
+        # Inspect the uninstrumented program: never wait for the end of the instrumented one's output.
         finished = installation_at(self._at.staged("built") / "bin", self.place.account)
         counting = replace(finished, bin_directory=self._at.staged("branching") / "bin")
         self.parts.train(counting, self._plain, {}, self.lessons, self.progress, watch)

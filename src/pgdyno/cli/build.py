@@ -113,7 +113,7 @@ def command(
 
     Variants refer to a build as built, or built-ID. With pgo, PostgreSQL is compiled twice: an instrumented
     build runs the training load, and the second build is optimised with its profile. With bolt, the finished
-    program is relinked by the branches that it takes.
+    program is rearranged by the branches that it takes.
 
     Each build is verified before it is installed: PostgreSQL's own tests, results identical to the last bit
     with a plain build of the same source, data readable by both builds, and crash tests that lose no commit.

@@ -101,7 +101,7 @@ def compare(a: str, b: str, *, prices: tuple[str, ...], output: Path | None, is_
     """Compare machine B with machine A by the same experiment on both.
 
     A and B are bundle files or ids of stored experiments. Differences other than the machines are listed in
-    order of importance. Different experiments are refused.
+    order of importance. Experiments that did not do the same are refused.
     """
     from pgdyno.base.document import to_document
     from pgdyno.results.machines.compare_machines import compare_experiments, write_machines

@@ -49,7 +49,7 @@ def command(
     is_json: bool,
     **figures: Any,
 ) -> None:
-    """Show a server, and its host if it runs there. Changes nothing.
+    """Show a server, and the host that it is proven to run on. Changes nothing.
 
     Without an option, the server is the one that psql would connect to: PGHOST, PGSERVICE and so on.
 

@@ -102,9 +102,9 @@ def command(*, is_json: bool, **options: Any) -> None:
     result; it contains no measurement of the search.
 
     Without --dsn, no running server is touched. With --dsn and --allow-load, configurations take turns on
-    that server itself, in whole trials. Only settings that take effect with a reload are changed, each change
-    with a receipt. At the end the server has its original configuration; if pgdyno is killed, pgdyno revert
-    restores it.
+    that server itself, in whole trials. Without --allow-restart, only settings that take effect with a reload
+    are changed. Each change has a receipt. At the end the server has its original configuration; if pgdyno is
+    killed, pgdyno revert restores it.
 
     Settings that affect durability are never tried.
     """

@@ -4,7 +4,7 @@ Noise on shared machines varies over seconds, so arms alternate faster than that
 method and its limits.
 
 frozen.py        one program per arm (pgbench, sysbench); all but one are stopped by signals
-drained.py       one process for all arms (pgdyno-driver); it drains transactions before the next turn
+driver_turns.py  one process for all arms (pgdyno-driver); it drains transactions before the next turn
 hosts_turns.py   the same on other hosts, one process on each
 """
 

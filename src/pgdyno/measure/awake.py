@@ -22,10 +22,10 @@ from pgdyno.model.plans.plan import Plan, Skipped
 from pgdyno.model.variants.variant import Variant
 
 SHORTER = 0.75
-"""Share of the time before at or below which a wake-up is shorter: arbitrary, above the probe's spread."""
+"""A wake-up at or below this share of its time before is shorter: arbitrary, above the probe's spread."""
 _PROBES = 3  # arbitrary: half a second
 _POLLING_ALREADY = "CPUs already poll before they halt"
-NOT_OURS = "pgdyno changes the host only for servers that it starts"
+NOT_OURS = "while measuring, pgdyno changes the host only for servers that it starts"
 Probe = Callable[[], float | None]
 """Measures the wake-up latency of an idle CPU, in µs; None where that is not possible."""
 

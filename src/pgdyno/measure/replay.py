@@ -65,7 +65,9 @@ def replay_pace(
     if rate_tps is not None:
         raise UsageError("--pace and --rate both set the arrival rate", hint="leave out one")
     if workload.transactions_per_s is None:
-        raise UsageError(f'the workload "{workload.name}" has no transaction rate', hint="give --rate")
+        raise UsageError(
+            f'the workload "{workload.name}" has no recorded transaction rate', hint="give --rate"
+        )
     return ReplayPace(clients, times_as_fast * workload.transactions_per_s)
 
 
@@ -81,7 +83,7 @@ def _with_pauses(
         )
     if not workload.pauses_s:
         raise UsageError(
-            f'the workload "{workload.name}" has no session pauses',
+            f'the workload "{workload.name}" has no recorded session pauses',
             hint="capture it from a log with durations and milliseconds, or watch the server for longer; "
             "or write pauses into the file: pauses_s = [0.1, 0.5]",
         )

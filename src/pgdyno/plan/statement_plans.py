@@ -73,7 +73,7 @@ def plan_statement(connection: Connection, statement: PreparedStatement, *, is_r
 
 
 def _obstacle(workload: Workload) -> str | None:
-    """Return why the statements of a workload are not available; None if they are."""
+    """Return why the statements are not available, or not prepared by name; None if they are both."""
     if workload.step:
         return f'the statements of workload "{workload.name}" change from step to step'
     if DRIVER not in workload.generators:

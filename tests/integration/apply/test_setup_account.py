@@ -62,7 +62,7 @@ def test_a_name_that_is_taken_is_refused_and_left_alone(etc: OwnEtc, making: str
     before = etc.users()
     done = etc.pgdyno("setup", "--account")
     assert done.returncode == 4
-    assert 'the name "pgdyno" is taken by a user or group that pgdyno did not create' in done.stderr
+    assert 'the name "pgdyno" is taken by a user or group unlike the one pgdyno creates' in done.stderr
     assert detail in done.stderr
     assert etc.users() == before
     assert etc.pgdyno("status").stdout.startswith("Nothing is applied.")

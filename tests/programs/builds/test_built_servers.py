@@ -91,7 +91,7 @@ def test_where_nothing_emulates_it_that_is_the_reason(install_other: Install) ->
     listed = {one.name: one for one in list_servers()}[OTHER.name]
     assert listed.version is None
     assert listed.failure == (
-        f"it is for {FOREIGN}, which requires an emulator registered in binfmt_misc and libraries"
+        f"it is for {FOREIGN}: this needs its libraries and an emulator registered in binfmt_misc"
     )
 
 

@@ -250,7 +250,7 @@ def test_processes_that_do_not_help_are_ended_and_not_claimed(
 def test_the_machine_of_somebodys_server_is_looked_at_only_where_it_is_this_one(
     root: Path, state: HostState
 ) -> None:
-    reason = "pgdyno changes the host only for servers that it starts"
+    reason = "while measuring, pgdyno changes the host only for servers that it starts"
     assert awake_record_of_attached(state, is_here=False, probe=lambda: 115.0) == Awake(None, reason)
     assert awake_record_of_attached(state, is_here=True, probe=lambda: 115.0) == Awake(
         None, reason, 115.0, None, LINE

@@ -69,6 +69,6 @@ def test_wishes_that_exclude_each_other_are_refused() -> None:
 def test_what_the_workload_does_not_know_is_said() -> None:
     unknown = replace(WORKLOAD, pauses_s=(), seconds=0.0)
     error = refused(is_pausing=True, workload=unknown)
-    assert error.message == 'the workload "shop" has no session pauses'
+    assert error.message == 'the workload "shop" has no recorded session pauses'
     assert "pauses_s = [0.1, 0.5]" in (error.hint or "")
-    assert "has no transaction rate" in refused(k=1.0, workload=unknown).message
+    assert "has no recorded transaction rate" in refused(k=1.0, workload=unknown).message

@@ -62,8 +62,8 @@ impl RowWriter {
 
 const FIXED: [u8; MAX_DATA_LENGTH as usize] = [b'a'; MAX_DATA_LENGTH as usize];
 
-/// Number of random characters in a value: 3/4 of half its length. The reference makes half of a value random
-/// *bytes*, and counts them before base64.
+/// Number of random characters in a value: 3/4 of half its length. The reference aims at half of it in random
+/// *bytes*, and multiplies by 3/4 for the overhead of base64.
 fn random_length(length: i64) -> i64 {
     length * 3 / 8
 }

@@ -39,7 +39,7 @@ impl Client for PgbenchClient {
                 Call::UpdateAccount => written.int(delta).int(account),
                 Call::SelectAccount => written.int(account),
                 Call::SumAccounts => {
-                    // At least SUMMED accounts follow.
+                    // `SUMMED` accounts exist from there on.
                     written.int(self.random.between(1, ACCOUNTS * self.scale - SUMMED + 1))
                 }
                 Call::UpdateTeller => written.int(delta).int(teller),

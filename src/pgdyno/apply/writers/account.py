@@ -250,7 +250,7 @@ def _described(user: pwd.struct_passwd) -> str:
 
 def _taken(present: str) -> OwnershipError:
     return OwnershipError(
-        f'the name "{NAME}" is taken by a user or group that pgdyno did not create',
+        f'the name "{NAME}" is taken by a user or group unlike the one pgdyno creates',
         detail=present,
         hint="pgdyno runs nothing as this user; rename or remove it, then try again",
     )

@@ -71,7 +71,7 @@ class OnLoadHosts:
         return generator in {DRIVER, SYSBENCH}
 
     def require_here(self) -> None:
-        """Raise UsageError: this is not here."""
+        """Raise UsageError: load hosts are not the servers' machine."""
         names = " and ".join(one.host.name for one in self.load_hosts)
         raise UsageError(f"this load cannot be issued by {names} yet")
 

@@ -1,7 +1,7 @@
 """The mean of the slowest transactions.
 
 A percentile jumps when the share of stalled transactions crosses it: the 99th percentile is 12 ms with 0.9 %
-stalls and 50 ms with 1.1 %. The mean beyond a percentile grows in proportion to their number. It is the
+stalls and 50 ms with 1.1 %. The mean beyond a percentile grows linearly with their number. It is the
 conditional value-at-risk (CVaR, or expected shortfall): Rockafellar and Uryasev, "Optimization of conditional
 value-at-risk", Journal of Risk 2 (2000), 21-41.
 """

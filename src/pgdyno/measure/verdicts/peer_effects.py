@@ -61,7 +61,7 @@ def peers_of(experiment: Experiment) -> list[str]:
 
 
 def added_to_peers(experiment: Experiment) -> list[Variant]:
-    """Return the configurations other than those of known peers and pgdyno, and the baseline."""
+    """Return the configurations other than the baseline, those of known peers and those of pgdyno."""
     with_host = (f"{name}{WITH_HOST}" for name in load())
     known = {*load(), *with_host, *own_arms_of(experiment), experiment.baseline}
     return [one for one in experiment.variants if one.name not in known]

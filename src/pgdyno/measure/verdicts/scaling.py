@@ -52,8 +52,8 @@ class CurveKnee:
 def scaling_curves(experiment: Experiment) -> tuple[ScalingCurve, ...]:
     """Return the curves of a grid with at least three levels, in at least five rounds.
 
-    Empty for several variants, which are compared instead. A round has a block of all cells of a curve, in
-    random order.
+    Empty for several variants, which are compared instead. A round is a block of each curve: it measures all
+    cells, in random order.
     """
     return tuple(
         ScalingCurve(

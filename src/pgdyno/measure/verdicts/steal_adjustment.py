@@ -112,7 +112,7 @@ def _refusal(experiment: Experiment, trials: list[Trial]) -> str | None:
     if experiment.burstable_type:
         return f"{experiment.burstable_type} has CPU credits: steal time depends on earlier use"
     if len(trials) < LEAST_TRIALS:
-        return f"only {len(trials)} trials have steal time; at least {LEAST_TRIALS} are needed"
+        return f"steal time is known for only {len(trials)} trials; at least {LEAST_TRIALS} are needed"
     p_value = differs_between_arms(trials)
     if p_value is not None and p_value < DIFFERS_AT:
         return f"the steal shares of the variants differ (p = {p_value:.2g}), maybe because of the variants"

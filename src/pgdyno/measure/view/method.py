@@ -265,8 +265,8 @@ def _replication(experiment: Experiment) -> str:
         )
     return (
         f"{design.rounds} rounds were planned. Each round starts new servers and measures each workload "
-        f"in {blocks}. Blocks are replicated within rounds: every started server is a little "
-        "faster or slower by chance, which blocks of one round cannot show."
+        f"in {blocks}. Blocks are replicated within rounds, and rounds above them: every started server is a "
+        "little faster or slower by chance, which blocks of one round cannot show."
     )
 
 

@@ -36,7 +36,7 @@ class RatioChart:
 def ratio_chart(caption: Caption, chart: RatioChart, *, width: float) -> Markup:
     """Return the chart: a point per block (hollow if void), a bar per round at its mean.
 
-    Void blocks do not extend the axis, because they do not count; they are drawn at its ends.
+    Void blocks do not extend the axis, because they do not count; those outside it are drawn at its ends.
     """
     height = 250.0 if width > NARROW else 230.0
     right = _LABEL_PX if width > NARROW else 8.0

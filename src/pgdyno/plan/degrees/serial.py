@@ -221,7 +221,7 @@ def _functions(hazards: Iterable[Hazard], *, is_unsafe: bool) -> tuple[Cause, ..
 def _serial_is_cheaper(
     inquiry: Inquiry, plan: Plan, tables: Iterable[Table], free: Mapping[str, str]
 ) -> tuple[Cause, ...]:
-    """Return the cause that the serial plan is cheapest; empty if neither test below finds a parallel plan.
+    """Return the cause that the serial plan is cheapest; empty if none of the tests below shows it.
 
     The plan must become parallel without indexes or with expensive rows, or its tables must be empty.
     """

@@ -27,7 +27,7 @@ _PROVIDER = Provider(
         "Run: bash FILE INSTANCE [NAME=VALUE …], with every present flag of the instance that must be kept:",
         "gcloud resets flags that are not listed, and may restart the instance.",
         "Present flags: gcloud sql instances describe INSTANCE --format='yaml(settings.databaseFlags)'",
-        "Undo: run it with the former flags and values; if none were set, with --clear-database-flags.",
+        "Undo: set the former flags and values with gcloud; if none were set, use --clear-database-flags.",
     ),
     arguments="instance=${1:?name the instance}\nshift",
     word=_word,

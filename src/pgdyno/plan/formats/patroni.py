@@ -22,7 +22,7 @@ def render(plan: Plan, server: Server) -> str:
         f"pgdyno: {summary(taken, server)}.",
         "Apply: patronictl edit-config --apply FILE; it prompts, then merges it into the cluster's settings.",
         "Undo: the same with the former values, or with null for a setting that the cluster did not have.",
-        "It overrides postgresql.conf. ALTER SYSTEM overrides it, except values on Patroni's command line.",
+        "It overrides postgresql.conf. ALTER SYSTEM overrides it, except what Patroni passes as arguments.",
         *_restart(taken),
     ]
     entries = (

@@ -3,7 +3,7 @@
 Load hosts, and attackers between them and the server, get only the rights that load requires: an unprivileged
 role that owns the load's database. A superuser could run programs as the servers' account.
 
-The HBA file is owned by pgdyno's user, as in login_rules.py: the servers' account cannot change it. Over the
+The HBA file is owned by pgdyno's user, as in hba_file.py: the servers' account cannot change it. Over the
 socket, which only that account can reach, connections are still trusted.
 """
 

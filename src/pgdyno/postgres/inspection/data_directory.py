@@ -48,7 +48,7 @@ def read_data_directory(path: Path) -> DataDirectory:
 def _closed(path: Path, detail: str) -> PrivilegeError:
     if os.geteuid() == 0:
         return PrivilegeError(
-            f'the files of data directory "{path}" are not readable by its owner, and root uses its rights',
+            f'the owner of data directory "{path}", whose rights root uses, cannot read its files',
             detail=detail,
             hint="make that user the owner of the files, as the server requires",
         )

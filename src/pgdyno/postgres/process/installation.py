@@ -148,7 +148,7 @@ def _not_run(postgres: Path, account: Account, done: subprocess.CompletedProcess
         # The output is useless: without a registered emulator, a shell interprets the binary as a script.
         return ServerError(
             f'"{postgres}" does not run on this machine',
-            detail=f"it is for {machine}, which requires an emulator registered in binfmt_misc and libraries",
+            detail=f"it is for {machine}: this needs its libraries and an emulator registered in binfmt_misc",
             hint="apt-get install qemu-user-static, and the library packages that it was built with",
         )
     return ServerError(

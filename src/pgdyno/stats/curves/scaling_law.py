@@ -69,7 +69,7 @@ def fit_laws(curve: Curve, *, offset: int = 0, level: float = 0.95, seed: int = 
 
 
 def simplest(laws: tuple[Law, ...]) -> str | None:
-    """Return the name of the first law that was tested and not rejected; None if all are rejected."""
+    """Return the name of the first law that was tested and not rejected; None if no law fits."""
     return next((law.name for law in laws if (law.p_value or 0.0) > _FIT_LEVEL), None)
 
 

@@ -120,9 +120,11 @@ def test_files_closed_to_us_are_a_privilege_error(
     monkeypatch.setattr("pgdyno.postgres.inspection.data_directory.read_regular_file", closed)
     with pytest.raises(PrivilegeError) as caught:
         read_data_directory(data_directory)
-    whose = "are not readable by its owner, and root uses its rights"
-    how = whose if os.geteuid() == 0 else "are not readable by this user"
-    assert caught.value.message == f'the files of data directory "{data_directory}" {how}'
+    assert caught.value.message == (
+        f'the owner of data directory "{data_directory}", whose rights root uses, cannot read its files'
+        if os.geteuid() == 0
+        else f'the files of data directory "{data_directory}" are not readable by this user'
+    )
     assert caught.value.detail == f"{data_directory}/PG_VERSION: Permission denied"
 
 

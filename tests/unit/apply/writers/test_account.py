@@ -100,7 +100,7 @@ def test_a_user_whom_pgdyno_did_not_make_is_described_and_left_alone(monkeypatch
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/sbin/{name}")
     register(monkeypatch, "Ann", login="/bin/bash")
     told = (
-        'the name "pgdyno" is taken by a user or group that pgdyno did not create\n'
+        'the name "pgdyno" is taken by a user or group unlike the one pgdyno creates\n'
         'DETAIL:  user with uid 995, comment "Ann", home /nonexistent, shell /bin/bash\n'
         "HINT:  pgdyno runs nothing as this user; rename or remove it, then try again"
     )

@@ -106,7 +106,7 @@ def test_trials_that_do_not_count_for_stolen_time_alone_tell_as_well() -> None:
             replace(experiment(), burstable_type="t3.micro"),
             "t3.micro has CPU credits: steal time depends on earlier use",
         ),
-        (experiment(5), "only 10 trials have steal time; at least 12 are needed"),
+        (experiment(5), "steal time is known for only 10 trials; at least 12 are needed"),
         (
             experiment(more_for_b=0.5, spread=0.1),
             "the steal shares of the variants differ (p = ",

@@ -8,7 +8,7 @@ METER = Meter("autovacuums", "pg_stat_all_tables, the load's database")
 
 
 def read(context: MeterContext) -> Counters | None:
-    """Return the number of tables vacuumed by autovacuum so far."""
+    """Return how often autovacuum has vacuumed a table so far, summed over the tables."""
     (count,) = context.query("SELECT pg_catalog.sum(autovacuum_count) FROM pg_catalog.pg_stat_all_tables")
     return None if count is None else (count,)
 

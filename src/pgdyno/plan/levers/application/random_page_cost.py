@@ -46,7 +46,7 @@ from pgdyno.plan.levers._contract import (
 )
 
 CHEAP = "1.1"
-ALREADY_CHEAP = 2.0  # lower values were chosen for flash storage, and pgdyno leaves that choice
+ALREADY_CHEAP = 2.0  # values up to this were chosen for flash storage, and pgdyno leaves that choice
 CACHED_SHARE = 0.5  # data up to this share of memory stays cached along with everything else
 
 LEVER = Lever(
