@@ -4,11 +4,13 @@
 //! secrets.
 
 mod distribution;
+mod pgbench;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 pub use distribution::{Distribution, Sampler};
+pub use pgbench::{PgbenchDistribution, PgbenchSampler};
 
 /// A stream of random numbers (xoshiro256++).
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from pgdyno.base.terminal import printable
+from pgdyno.base.text import printable
 from pgdyno.model.plans.plan import Change, Effect, Layer, LeverEntry, LeverFinding, PlanLine, Risk
 from pgdyno.plan.view.levers_text import lever_page, levers_text
 

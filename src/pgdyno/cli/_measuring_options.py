@@ -10,6 +10,7 @@ import click
 
 from pgdyno.cli.quantities import duration
 from pgdyno.model.experiments.experiment import PHASES
+from pgdyno.model.experiments.workload import PROTOCOLS
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -55,6 +56,12 @@ scale_option = click.option(
     type=click.IntRange(min=1),
     metavar="N",
     help="Size of the data set [default: the workload's].",
+)
+
+protocol_option = click.option(
+    "--protocol",
+    type=click.Choice([*PROTOCOLS]),
+    help="Protocol of the statements of --script [default: prepared].",
 )
 
 phase_option = click.option(

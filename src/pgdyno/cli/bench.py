@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli._measuring_options import measuring_options
+from pgdyno.cli._measuring_options import measuring_options, protocol_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # imported late to keep --help fast
     metavar="VARIANT",
     help="The variant to measure: [SERVER@]NAME[:setting=value,…].",
 )
+@protocol_option
 @measuring_options
 @json_option
 def command(variant: str, *, load_from: LoadSource | None, is_json: bool, **options: Any) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgdyno.cli._measuring_options import measuring_options, workload_option
+from pgdyno.cli._measuring_options import measuring_options, protocol_option, workload_option
 from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # imported late to keep --help fast
 )
 @click.argument("variants", nargs=-1, required=True, metavar="VARIANT VARIANT...")
 @workload_option
+@protocol_option
 @measuring_options
 @json_option
 def command(

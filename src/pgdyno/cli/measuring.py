@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pgdyno.base.errors import UsageError
 from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.model.experiments.experiment import Design, Phase
+from pgdyno.model.experiments.workload import PREPARED
 
 if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.measure.arenas.load_source import LoadSource
@@ -42,6 +43,7 @@ class Measuring:
     gate: bool
     allow_files: tuple[str, ...] = ()
     phase: Phase = Phase.AFTER_CHECKPOINT
+    protocol: str | None = None
 
     @property
     def whole_scale(self) -> int | None:
@@ -67,7 +69,11 @@ class Measuring:
 
         if not self.workloads and not self.scripts:
             raise UsageError("no workload was named", hint="add for example --workload pgbench-select")
-        return find_workloads(self.workloads, self.scripts, self.whole_scale, self.generator)
+        if self.protocol is not None and not self.scripts:
+            raise UsageError("--protocol requires --script", hint="omit it, or run pgdyno run clients")
+        return find_workloads(
+            self.workloads, self.scripts, self.whole_scale, self.generator, self.protocol or PREPARED
+        )
 
     def installation(self) -> Installation | None:
         """Return the PostgreSQL of variants that name no server; None if none was given."""

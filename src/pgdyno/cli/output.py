@@ -16,7 +16,7 @@ import click
 
 from pgdyno.base.document import to_document
 from pgdyno.base.ports import Progress
-from pgdyno.base.terminal import escaped_json, printable
+from pgdyno.base.text import escaped_json, printable
 from pgdyno.cli._rewritten_commands import as_typed
 
 if TYPE_CHECKING:  # rich is loaded late: commands start without it

@@ -99,9 +99,8 @@ class _Drawing:
                 drawn = self._same(one)
             case ReturnedValue(column, statement):
                 drawn = {"draw": "returned", "call": self._place_of(statement), "column": column - 1}
-            case Between(low, high, distribution):
-                drawn = {"draw": "integer", "low": low, "high": high}
-                drawn |= {} if distribution == "uniform" else {"distribution": distribution}
+            case Between():
+                drawn = _integer(one)
             case Constant(value):
                 drawn = {"draw": "null"} if value is None else {"draw": "constant", "value": value}
             case Letters(least, most):
@@ -150,6 +149,13 @@ def _calls(
             "times": one.times,
             "parameters": drawing.parameters(one),
         }
+
+
+def _integer(one: Between) -> Mapping[str, Any]:
+    drawn = {"draw": "integer", "low": one.low, "high": one.high}
+    if one.parameter is not None:
+        drawn |= {"draw": "pgbench-integer", "parameter": one.parameter}
+    return drawn if one.distribution == "uniform" else {**drawn, "distribution": one.distribution}
 
 
 def _one_of(one: OneOf) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -17,6 +18,7 @@ Wrap = Callable[[Sequence[str]], list[str]]
 """Wraps a command line to run as another user, on given CPUs, and to end with pgdyno."""
 _STOP_TIMEOUT_S = 15.0
 _CHARACTERS = 800
+_ERROR = re.compile(r"^[\w./-]+: (?:error|fatal):", re.MULTILINE)
 _END_BYTES = 64 << 10  # enough for a driver's error with a whole statement
 
 
@@ -198,5 +200,7 @@ def output_end(file: Path) -> str:
 
 
 def last_words(output: str) -> str:
-    """Return the last characters of the output, as many as an error shows."""
-    return output.strip()[-_CHARACTERS:]
+    """Return as much of the output as an error shows: from the program's first error on, else its end."""
+    text = output.strip()
+    error = _ERROR.search(text)
+    return text[-_CHARACTERS:] if error is None else text[error.start() :][:_CHARACTERS]

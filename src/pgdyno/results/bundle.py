@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from pgdyno.base.errors import StorageError
-from pgdyno.base.terminal import escaped_json, printable
+from pgdyno.base.text import escaped_json, printable
 from pgdyno.measure.blocks.histogram import decode
 from pgdyno.measure.blocks.slice_consistency import slice_contradictions
 from pgdyno.measure.verdicts.consistency import contradictions

@@ -44,12 +44,12 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*\.toml")
 _ABOUT = """\
 # A pgdyno workload. Ways to draw a parameter: {column = "schema.table.column"}, a value of the column by
 # its frequency, with array = N an array of N values; {new_key = …}, a number above all existing ones;
-# {same_as = 1}, the value of $1 of this call, with of = "statement" of an earlier call, and plus = N added;
-# {returned = 1, of = "statement"}, the first column returned by an earlier call; {between = [1, 100]};
-# {letters = [5, 20]}; {uuid = true}; {constant = "text"}; {null = true}; {one_of = ["a", "b"]}, with
-# weights = [3, 1], and nulls = 2 for NULL. pauses_s are equally likely pauses of a session between two
-# transactions. You may add [[invariant]] with name, sql, and is = VALUE, unchanged = true or no_rows = true:
-# it is checked before and after each load.
+# {same_as = 1}, the value of $1 of this call, with of = "statement" of an earlier call, and plus = N
+# added; {returned = 1, of = "statement"}, the first column returned by an earlier call; {between = [1,
+# 100]}, with distribution = "zipfian" and parameter = 1.1; {letters = [5, 20]}; {uuid = true}; {constant =
+# "text"}; {null = true}; {one_of = ["a", "b"]}, with weights = [3, 1], and nulls = 2 for NULL. pauses_s
+# are equally likely pauses of a session between two transactions. You may add [[invariant]] with name,
+# sql, and is = VALUE, unchanged = true or no_rows = true: it is checked before and after each load.
 
 """
 
@@ -194,9 +194,10 @@ def _parameter_table(one: Parameter) -> dict[str, Any]:
         case SameValue(parameter, statement, plus):
             of = {} if statement is None else {"of": statement}
             table = {"same_as": parameter, **of, **({"plus": plus} if plus else {})}
-        case Between(low, high, distribution):
-            more = {} if distribution == "uniform" else {"distribution": distribution}
-            table = {"between": [low, high], **more}
+        case Between(low, high, distribution, parameter):
+            kind = {} if distribution == "uniform" else {"distribution": distribution}
+            of_kind = {} if parameter is None else {"parameter": parameter}
+            table = {"between": [low, high], **kind, **of_kind}
         case Letters(least, most):
             table = {"letters": [least, most]}
         case Uuid():
@@ -265,4 +266,4 @@ def _workload(file: WorkloadFile, path: Path) -> CapturedWorkload:
 
 
 def _call(table: CallTable) -> CapturedCall:
-    return CapturedCall(table.statement, table.times, tuple(one.parameter() for one in table.parameters))
+    return CapturedCall(table.statement, table.times, tuple(one.drawn() for one in table.parameters))

@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from pgdyno.model.experiments.captured import (
+    PARAMETERISED,
     QUANTITIES,
     ArrayOf,
     Between,
@@ -58,6 +59,7 @@ class ParameterTable(_Strict):
     plus: int = 0
     between: tuple[int, int] | None = None
     distribution: Distribution = "uniform"
+    parameter: FiniteFloat | None = None
     letters: tuple[int, int] | None = None
     constant: str | None = None
     one_of: Annotated[list[str], Field(min_length=1)] | None = None
@@ -90,19 +92,32 @@ class ParameterTable(_Strict):
             raise ValueError('"of" belongs to "same_as" and "returned", which requires it')
         if self.between is None and self.distribution != "uniform":
             raise ValueError('"distribution" belongs to "between"')
+        self._check_distribution()
         if self.one_of is None and (self.weights or self.nulls):
             raise ValueError('"weights" and "nulls" belong to "one_of"')
         if self.weights and (len(self.weights) != len(self.one_of or ()) or not math.fsum(self.weights)):
             raise ValueError('"weights" needs one weight per value of "one_of", and not all of them 0')
 
-    def parameter(self) -> Parameter:
+    def _check_distribution(self) -> None:
+        """Raise ValueError for a parameter that the distribution does not take, or one that is missing."""
+        if self.parameter is None:
+            if self.distribution == "exponential":
+                raise ValueError('"exponential" has a "parameter", as random_exponential of pgbench has')
+            return
+        if self.distribution not in PARAMETERISED:
+            raise ValueError(f'"parameter" belongs to "distribution" {", ".join(PARAMETERISED)}')
+        least, most = PARAMETERISED[self.distribution]
+        if not least <= self.parameter <= most:
+            raise ValueError(f'"parameter" of {self.distribution} is from {least:g} to {most:g}')
+
+    def drawn(self) -> Parameter:
         """Return the parameter of the model."""
         ways: tuple[Parameter | None, ...] = (
             None if self.column is None else self._of_column(self.column),
             None if self.new_key is None else NewKey(self.new_key),
             None if self.same_as is None else SameValue(self.same_as, self.of, self.plus),
             None if self.returned is None else ReturnedValue(self.returned, self.of or ""),
-            None if self.between is None else Between(*self.between, self.distribution),
+            None if self.between is None else Between(*self.between, self.distribution, self.parameter),
             None if self.letters is None else Letters(*self.letters),
             None if self.one_of is None else OneOf(tuple(self.one_of), tuple(self.weights), self.nulls),
             Uuid() if self.uuid else None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from io import TextIOWrapper
 from pathlib import Path
 
 from pgdyno.base.errors import UsageError
@@ -19,7 +18,7 @@ from pgdyno.workload.capture.scripts.scripted import ReadScript, ScriptedLoad, r
 from pgdyno.workload.schema import read_schema, require_parsing, types_of
 from pgdyno.workload.workload_choice import parse_script
 
-_MOST_CHARACTERS = 1 << 20  # arbitrary, far above any script written by hand
+_MOST_BYTES = 1 << 20  # arbitrary, far above any script written by hand
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ def capture_script(request: ScriptCaptureRequest, progress: Progress) -> Capture
         clients=1,
         statements=load.counted(),
         transactions=tuple(load.transactions),
-        notes=(SCRIPT_PROTOCOL, *load.notes),
+        notes=(SCRIPT_PROTOCOL,),
         is_read_only=load.is_read_only,
         counted=("calls",),
     )
@@ -65,13 +64,21 @@ def capture_script(request: ScriptCaptureRequest, progress: Progress) -> Capture
 
 def _text(path: Path) -> str:
     try:
-        with TextIOWrapper(open_plain(path), encoding="utf-8", errors="replace") as file:
-            text = file.read(_MOST_CHARACTERS + 1)
+        with open_plain(path) as file:
+            content = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise UsageError(f'could not read script "{path}"', detail=error.strerror) from error
-    if len(text) > _MOST_CHARACTERS:
-        raise UsageError(f'"{path}" is too large', detail=f"the limit is {_MOST_CHARACTERS} characters")
-    return text
+    if len(content) > _MOST_BYTES:
+        raise UsageError(f'"{path}" is too large', detail=f"the limit is {_MOST_BYTES} bytes")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f'"{path}", line {line}: the script is not in UTF-8',
+            detail=f"byte 0x{content[error.start]:02x} begins no character",
+            hint="convert it: iconv -f LATIN1 -t UTF-8 FILE",
+        ) from error
 
 
 def _variables(connection: Connection, texts: Sequence[str]) -> Mapping[str, int]:

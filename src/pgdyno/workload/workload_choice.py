@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 from pgdyno.base.errors import StorageError, UsageError
-from pgdyno.base.terminal import printable
+from pgdyno.base.text import printable
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.experiments.workload import (
     DUMP,
+    PREPARED,
     USER_SCRIPTS,
     CapturedLoad,
     DataSet,
@@ -25,13 +25,13 @@ from pgdyno.store.files import open_plain, write_whole
 from pgdyno.store.workload_file import read_workload_file
 from pgdyno.workload.bundled import load as bundled_workloads
 from pgdyno.workload.bundled._pgbench import PGBENCH_DATA
+from pgdyno.workload.capture.scripts.commands import Sql, commands_of
 from pgdyno.workload.capture.validation import mistakes_of
 
 DUMP_SUFFIX = ".dump"
 """Suffix of a database's copy, which is in the directory of the workload's file."""
 _FILE = ".toml"
-_NO_SQL = re.compile(r"/\*.*?\*/|--[^\n]*|^[ \t]*\\(?:[^\n]*\\\r?\n)*[^\n]*", re.DOTALL | re.MULTILINE)
-"""Parts of a script that are not SQL: comments, and pgbench's meta-commands, which may have several lines."""
+_LUA = ".lua"
 _RESTORED = 5  # size of a database relative to its dump: arbitrary; a dump is compressed, without indexes
 _MOST_MISTAKES = 8
 _SUFFIX = ".note"
@@ -44,10 +44,11 @@ def find_workloads(
     scripts: tuple[str, ...] = (),
     scale: int | None = None,
     generator: str | None = None,
+    protocol: str = PREPARED,
 ) -> dict[str, Workload]:
     """Return workloads by name or file, plus one for the user's scripts, all at ``scale`` if it is given.
 
-    ``generator`` issues them instead of pgdyno's driver.
+    ``generator`` issues them instead of pgdyno's driver; ``protocol`` is that of the scripts.
     Raises: UsageError for an unknown name, an unreadable script, or a generator that cannot issue a workload.
     """
     known = bundled_workloads()
@@ -72,6 +73,7 @@ def find_workloads(
             reset=ResetPolicy.RESTORE,
             kind=PgbenchScripts(parsed),
             generator="pgbench",
+            protocol=protocol,
         )
     if generator is not None:
         chosen = {name: _issued_by(generator, workload) for name, workload in chosen.items()}
@@ -140,10 +142,16 @@ def parse_script(text: str) -> Script:
 
 
 def _require_sql(script: Script) -> None:
-    """Raise UsageError for a script that sends nothing to the server."""
+    """Raise UsageError for a script that sends nothing to the server, or is not pgbench's."""
+    if script.name.endswith(_LUA):
+        raise UsageError(
+            f'script "{script.file}" is not a script of pgbench',
+            detail="--script takes SQL; of sysbench, only its own scripts run",
+            hint="write its statements as SQL, or choose --workload sysbench-read-write",
+        )
     with open_plain(Path(script.file or "")) as file:
-        content = file.read().decode("latin-1")
-    if not _NO_SQL.sub("", content).strip(" \t\r\n;"):
+        content = file.read().decode("latin-1")  # the statements are not read here: any bytes will do
+    if not any(isinstance(command, Sql) for command in commands_of(content)):
         raise UsageError(
             f'script "{script.file}" has no SQL statement',
             detail="without one, transactions cost the server nothing, and their rate is meaningless",

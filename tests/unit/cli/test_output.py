@@ -12,7 +12,7 @@ from rich.progress import TextColumn
 from rich.table import Table
 from tests.hostile_strings import HOSTILE, WRITABLE
 
-from pgdyno.base.terminal import printable
+from pgdyno.base.text import printable
 from pgdyno.cli.output import Bar, Lines, echo, print_file, print_json, print_wide
 
 STEERING = [

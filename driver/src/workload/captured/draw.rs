@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::random::Distribution;
+use crate::random::{Distribution, PgbenchDistribution};
 
 /// In a wider range, not every number can be drawn.
 const MAX_DISTANCE: u64 = 1 << 53;
@@ -35,6 +35,17 @@ pub enum Draw {
         /// The distribution.
         #[serde(default)]
         distribution: Distribution,
+    },
+    /// An integer between two others, both included, by a distribution of pgbench.
+    PgbenchInteger {
+        /// The lowest.
+        low: i64,
+        /// The highest.
+        high: i64,
+        /// Which are more likely than others.
+        distribution: PgbenchDistribution,
+        /// How much more.
+        parameter: f64,
     },
     /// One of several texts.
     OneOf {
@@ -113,6 +124,14 @@ impl Draw {
             Self::Integer { low, high, .. } => {
                 require(low <= high && low.abs_diff(*high) < MAX_DISTANCE, || {
                     format!("cannot draw an integer from {low} to {high}")
+                })
+            }
+            Self::PgbenchInteger { low, high, distribution, parameter } => {
+                require(low <= high && low.abs_diff(*high) < MAX_DISTANCE, || {
+                    format!("no integer can be drawn from {low} to {high}")
+                })?;
+                require(distribution.takes(*parameter), || {
+                    format!("the distribution takes no parameter {parameter}")
                 })
             }
             Self::OneOf { values, weights } => check_values(values, weights),

@@ -2,7 +2,7 @@
 
 use super::draw::Draw;
 use super::values::{write_decimal, write_element, write_letters, write_sum, write_uuid};
-use crate::random::{Random, Sampler};
+use crate::random::{PgbenchSampler, Random, Sampler};
 use crate::workload::data_set::write_integer;
 
 /// A random choice of an index, with probabilities proportional to weights.
@@ -32,6 +32,7 @@ pub(super) enum Parameter {
     Null,
     Constant(Vec<u8>),
     Integer(Sampler),
+    PgbenchInteger(PgbenchSampler),
     OneOf(Choice, Vec<Vec<u8>>),
     Histogram { bounds: Vec<i64>, scale: u32 },
     Text { least: u32, most: u32 },
@@ -51,6 +52,9 @@ impl Parameter {
             Draw::Constant { value } => Self::Constant(value.clone().into_bytes()),
             Draw::Integer { low, high, distribution } => {
                 Self::Integer(Sampler::new(*distribution, *low, *high))
+            }
+            Draw::PgbenchInteger { low, high, distribution, parameter } => {
+                Self::PgbenchInteger(PgbenchSampler::new(*distribution, *parameter, *low, *high))
             }
             Draw::OneOf { values, weights } => {
                 let weight = |at: usize| weights.get(at).copied().unwrap_or(1.0);
@@ -92,6 +96,7 @@ impl Parameter {
             Self::Null | Self::Returned { .. } => return false,
             Self::Constant(text) => out.extend_from_slice(text),
             Self::Integer(sampler) => write_integer(sampler.draw(random), out),
+            Self::PgbenchInteger(sampler) => write_integer(sampler.draw(random), out),
             Self::OneOf(choice, texts) => out.extend_from_slice(&texts[choice.draw(random)]),
             Self::Histogram { bounds, scale } => write_decimal(from_histogram(bounds, random), *scale, out),
             Self::Text { least, most } => write_letters(random, (*least, *most), out),

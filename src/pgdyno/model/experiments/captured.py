@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
@@ -10,7 +11,13 @@ from typing import Literal
 from pgdyno.model.experiments.invariant import Invariant
 from pgdyno.postgres.statement_counts import Seen
 
-Distribution = Literal["uniform", "gaussian", "pareto", "zipfian"]
+Distribution = Literal["uniform", "gaussian", "exponential", "pareto", "zipfian"]
+PARAMETERISED: Mapping[Distribution, tuple[float, float]] = {
+    "gaussian": (2.0, math.inf),
+    "exponential": (math.ulp(0.0), math.inf),
+    "zipfian": (1.001, 1000.0),
+}
+"""Distributions of pgbench, with the least and the greatest parameter that each takes."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +67,15 @@ class ArrayOf:
 
 @dataclass(frozen=True)
 class Between:
-    """An integer from ``low`` to ``high``, by one of the driver's distributions."""
+    """An integer from ``low`` to ``high``, by one of the driver's distributions.
+
+    With a ``parameter`` it is pgbench's of that name, without one sysbench's with its defaults.
+    """
 
     low: int
     high: int
     distribution: Distribution = "uniform"
+    parameter: float | None = None
 
 
 @dataclass(frozen=True)

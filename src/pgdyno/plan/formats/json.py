@@ -6,7 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
-from pgdyno.base.terminal import escaped_json
+from pgdyno.base.text import escaped_json
 from pgdyno.model.plans.plan import REFUSED_ABOVE, MemoryProof, Plan
 from pgdyno.plan.formats._contract import Format
 from pgdyno.postgres.server import Server

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from pgdyno.base.terminal import printable
+from pgdyno.base.text import printable
 from pgdyno.profile.records.profile_record import AccountGroup, StackCount, TransactionProfile
 from pgdyno.profile.view.code_strip import code_figures, code_notes
 from pgdyno.profile.view.processor import processor_notes, processor_tables

@@ -15,8 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pgdyno.base import numbers
-from pgdyno.base.terminal import printable
-from pgdyno.base.text import sentence
+from pgdyno.base.text import printable, sentence
 
 _STYLE = "page.css"
 

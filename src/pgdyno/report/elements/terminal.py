@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from pgdyno.base.terminal import printable
+from pgdyno.base.text import printable
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.report.elements.tables import Table
 

@@ -24,7 +24,7 @@ for _ in range(4):  # arbitrary: comments can be nested, but rarely are
     _COMMENT = rf"/\*(?:[^*/]++|\*(?!/)|/(?!\*){_COMMENT and f'|{_COMMENT}'})*+\*/"
 
 
-_TOKEN = re.compile(
+TOKEN = re.compile(
     rf"(?P<space>\s++|--[^\n]*+|{_COMMENT}|/\*.*+)"
     r"""
     |(?P<text>[eE]'(?:[^'\\]|\\.|'')*+'
@@ -97,7 +97,7 @@ def statements_of(sql: str) -> list[str]:
 def divided(sql: str) -> list[tuple[int, str]]:
     """Return the statements of a text, each with its offset; comments alone are not statements."""
     parts, at = list[tuple[int, str]](), -1
-    for found in (*_TOKEN.finditer(sql), None):
+    for found in (*TOKEN.finditer(sql), None):
         is_end = found is None or (found.lastgroup == "other" and found[0] == ";")
         if is_end and at >= 0:
             parts.append((at, sql[at : len(sql) if found is None else found.start()].strip()))
@@ -114,7 +114,7 @@ def with_variables(sql: str, names: Collection[str]) -> tuple[str | None, list[s
     For a name within quotation marks, where no parameter is possible, return None and that name.
     """
     written, found_names = [], list[str]()
-    tokens = [_Token(_kind(found), found[0]) for found in _TOKEN.finditer(sql)]
+    tokens = [_Token(_kind(found), found[0]) for found in TOKEN.finditer(sql)]
     for one, following in zip(tokens, [*tokens[1:], _Token("", "")], strict=True):
         inside = [name for name in _VARIABLE.findall(one.text) if name in names]
         if one.kind in {"text", "name"} and inside:
@@ -131,7 +131,7 @@ def with_variables(sql: str, names: Collection[str]) -> tuple[str | None, list[s
 
 def parameterised(sql: str) -> Parameterised:
     """Return a statement with parameters for its constants, numbered after its existing parameters."""
-    tokens = [_Token(_kind(found), found[0]) for found in _TOKEN.finditer(sql)]
+    tokens = [_Token(_kind(found), found[0]) for found in TOKEN.finditer(sql)]
     highest = max((int(one.text[1:]) for one in tokens if one.kind == "parameter"), default=0)
     writer = _Writer(highest)
     for one in tokens:
@@ -143,7 +143,7 @@ def in_place_of_parameters(sql: str, texts: Mapping[int, str]) -> str:
     """Return a statement with ``texts`` in place of parameters, by their numbers."""
     return "".join(
         texts.get(int(found[0][1:]), found[0]) if found.lastgroup == "parameter" else found[0]
-        for found in _TOKEN.finditer(sql)
+        for found in TOKEN.finditer(sql)
     )
 
 

@@ -1,4 +1,4 @@
-"""A workload made of pgbench scripts."""
+"""A workload made of scripts of pgbench."""
 
 from __future__ import annotations
 
@@ -17,26 +17,39 @@ from pgdyno.model.experiments.captured import (
     SameValue,
 )
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.workload.capture.literals import divided, parameterised, with_variables
-from pgdyno.workload.capture.scripts.expression import Drawn, ExpressionError, Source, Value, evaluate
+from pgdyno.workload.capture.literals import parameterised, with_variables
+from pgdyno.workload.capture.scripts.arithmetic import Drawn, ExpressionError, Source, Value, text_of
+from pgdyno.workload.capture.scripts.commands import Meta, Sql, commands_of
+from pgdyno.workload.capture.scripts.expression import evaluate
 from pgdyno.workload.capture.statements import TransactionPart, base_name, look_at
 
-_META = re.compile(r"\s*\\(\w+|\S)\s*(.*)", re.DOTALL)
-_SET = re.compile(r"(\w+)\s+(.+)", re.DOTALL)
-_GOES_ON = re.compile(r"\\[ \t]*$")
-_HINT = "to run the complete script with pgbench, use pgdyno bench --script FILE"
+_SET = re.compile(r"([A-Za-z0-9_\x80-\U0010ffff]+)\s+(.+)", re.DOTALL)
+_HINT = "pgbench itself runs all of a script: pgdyno bench --script FILE"
+_ROWS = "a workload does not take rows of one statement to the next"
+_COMMANDS = "pgdyno runs no commands of scripts"
+_BRANCH = "a workload has the same statements in each transaction; write a script for each branch"
+_PIPELINE = "a workload sends one statement after the answer to the last"
 _WHY = {
-    "sleep": "a workload has no think times: workload replay --rate sets the rate of transactions",
-    "shell": "pgdyno does not run shell commands of scripts",
-    "setshell": "pgdyno does not run shell commands of scripts",
-    "gset": "a workload does not pass rows from one statement to the next",
-    "aset": "a workload does not pass rows from one statement to the next",
+    "sleep": "a workload has no think times: workload replay --rate sets how many transactions arrive",
+    "shell": _COMMANDS,
+    "setshell": _COMMANDS,
+    "gset": _ROWS,
+    "aset": _ROWS,
+    "if": _BRANCH,
+    "elif": _BRANCH,
+    "else": _BRANCH,
+    "endif": _BRANCH,
+    "startpipeline": _PIPELINE,
+    "syncpipeline": _PIPELINE,
+    "endpipeline": _PIPELINE,
 }
+"""Commands of pgbench that no workload has, with the reason."""
+_OF_PGBENCH = re.compile(r":(client_id|random_seed|default_seed)\b")
 
 
 @dataclass(frozen=True)
 class ScriptStatement:
-    """A statement with parameters ``$1`` and so on, their values, and its line number."""
+    """A statement with ``$1`` and so on, the values of these, and its line."""
 
     sql: str
     values: tuple[Value, ...]
@@ -46,80 +59,67 @@ class ScriptStatement:
 def read_script(file: str, text: str, variables: Mapping[str, Value]) -> list[ScriptStatement]:
     """Return a script's statements in order. ``variables`` are set before it begins.
 
-    Raises: UsageError with file and line for a command that a workload does not support.
+    Raises: UsageError with file and line for what no workload can have.
     """
     known = dict(variables)
     statements: list[ScriptStatement] = []
-    for line, part in _parts(text):
-        meta = _META.match(part)
-        if meta is not None:
-            _set_variable(file, line, meta, known)
-            continue
-        for begin, sql in divided(part):
-            at = line + part.count("\n", 0, begin)
-            bound, names = with_variables(sql, known)
-            if bound is None:
-                raise UsageError(
-                    f'"{file}", line {at}: :{names[0]} is within quotation marks',
-                    detail="a parameter cannot be a part of a string",
-                )
-            statements.append(ScriptStatement(bound, tuple(known[name] for name in names), at))
+    for command in commands_of(text):
+        place = f'"{file}", line {command.line}'
+        if isinstance(command, Meta):
+            _obey(place, command, known)
+        else:
+            statements.append(_bound(place, command, known))
     return statements
 
 
-def _parts(text: str) -> Iterator[tuple[int, str]]:
-    """Yield pgbench's meta-commands and the SQL between them, each with the number of its first line."""
-    lines = text.split("\n")
-    sql: list[str] = []
-    at = 0
-    while at < len(lines):
-        if not lines[at].lstrip().startswith("\\"):
-            sql.append(lines[at])
-            at += 1
-            continue
-        if sql:
-            yield at - len(sql) + 1, "\n".join(sql)
-            sql = []
-        begin, whole = at, lines[at]
-        while _GOES_ON.search(whole) is not None and at + 1 < len(lines):
-            at += 1
-            whole = f"{_GOES_ON.sub(' ', whole)}{lines[at]}"
-        yield begin + 1, whole
-        at += 1
-    if sql:
-        yield at - len(sql) + 1, "\n".join(sql)
-
-
-def _set_variable(file: str, line: int, meta: re.Match[str], known: dict[str, Value]) -> None:
-    """Execute the command ``set``. Raises: UsageError for any other command."""
-    name, rest = meta[1], meta[2].strip()
-    if name != "set":
+def _bound(place: str, command: Sql, known: Mapping[str, Value]) -> ScriptStatement:
+    """Return a statement with parameters in place of variables."""
+    if command.is_combined:
         raise UsageError(
-            f'"{file}", line {line}: a workload does not support \\{name}', detail=_WHY.get(name), hint=_HINT
+            f"{place}: a workload cannot have \\;",
+            detail="it sends several statements in one message, and a workload each by itself",
+            hint=f"{_HINT} --protocol simple",
         )
-    found = _SET.fullmatch(rest)
+    bound, names = with_variables(command.text, known)
+    if bound is None:
+        raise UsageError(
+            f"{place}: :{names[0]} stands within quotation marks",
+            detail="a parameter cannot be a part of a text",
+            hint=_HINT,
+        )
+    if (own := _OF_PGBENCH.search(bound)) is not None and own[1] not in known:
+        raise UsageError(
+            f"{place}: a workload cannot have {own[0]}",
+            detail="its value differs between clients or runs",
+            hint=_HINT,
+        )
+    return ScriptStatement(bound, tuple(known[name] for name in names), command.line)
+
+
+def _obey(place: str, command: Meta, known: dict[str, Value]) -> None:
+    """Set a variable. Raises: UsageError for another command."""
+    if command.name in _WHY:
+        raise UsageError(
+            f"{place}: a workload cannot have \\{command.name}", detail=_WHY[command.name], hint=_HINT
+        )
+    if command.name != "set":
+        raise UsageError(f"{place}: pgbench has no command \\{command.name}")
+    found = _SET.fullmatch(command.rest)
     if found is None:
-        raise UsageError(f'"{file}", line {line}: \\set requires a variable and an expression')
+        raise UsageError(f"{place}: \\set takes a variable and an expression")
     try:
         known[found[1]] = evaluate(found[2], known)
     except ExpressionError as error:
         raise UsageError(
-            f'"{file}", line {line}: \\set {found[1]} has an unsupported expression',
+            f"{place}: \\set {found[1]} has an expression that cannot be drawn",
             detail=str(error),
-            hint="use numbers, random(…), :variables, or sums of one of these and a number",
+            hint=f"numbers, random(…), :variables and sums of them with an integer can be; {_HINT}",
         ) from error
-
-
-_APPROXIMATE = {
-    "gaussian": "random_gaussian is replayed with a parameter of 6",
-    "pareto": "random_exponential is replayed with 80 % of the values in the lowest fifth of the range",
-    "zipfian": "random_zipfian is replayed with an exponent of 0.8",
-}
 
 
 @dataclass(frozen=True)
 class ReadScript:
-    """A script's statements and its weight."""
+    """A script as it was read, with its weight."""
 
     file: str
     weight: float
@@ -128,35 +128,35 @@ class ReadScript:
 
 @dataclass
 class ScriptedLoad:
-    """Statements and transactions of scripts. ``is_read_only``: no statement can change rows."""
+    """Statements and transactions of scripts. ``is_read_only``: no statement may change rows."""
 
     statements: list[CapturedStatement] = field(default_factory=list)
     transactions: list[CapturedTransaction] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     is_read_only: bool = True
     _names: dict[tuple[str, int], str] = field(default_factory=dict)
     _calls: Counter[str] = field(default_factory=Counter)
 
     def add(self, script: ReadScript) -> None:
-        """Add a script. Raises: UsageError if it has no statements, or one that cannot be replayed."""
+        """Take a script. Raises: UsageError for one without statements, or with one that is not replayed."""
         times: Counter[str] = Counter()
         first: dict[Source, tuple[str, int, int]] = {}
         calls: list[CapturedCall] = []
         for one in script.statements:
             look = look_at(parameterised(one.sql).sql)
             if isinstance(look, str):
-                raise UsageError(f'"{script.file}", line {one.line}: cannot be replayed', detail=look)
+                raise UsageError(f'"{script.file}", line {one.line}: no workload can have this', detail=look)
             self.is_read_only &= look.is_read_only
-            times[one.sql] += 1  # a repeated statement gets a second name, to distinguish the parameters
+            times[one.sql] += 1  # if a statement comes twice, two names distinguish their parameters
             name = self._name(one.sql, times[one.sql], is_prepared=look.kind is TransactionPart.QUERY)
             self._calls[name] += round(script.weight)
             calls.append(CapturedCall(name, 1.0, tuple(self._parameters(name, one.values, first))))
         if not calls:
             raise UsageError(f'"{script.file}" has no statement')
+        _require_end(script)
         self.transactions.append(CapturedTransaction(script.weight, tuple(calls)))
 
     def counted(self) -> tuple[CapturedStatement, ...]:
-        """Return the statements, each with its number of calls in one run of all scripts."""
+        """Return the statements, with how often one run of all scripts calls each."""
         return tuple(replace(one, seen=Seen(self._calls[one.name], 0.0, 0, 0, 0)) for one in self.statements)
 
     def _name(self, sql: str, time: int, *, is_prepared: bool) -> str:
@@ -172,17 +172,35 @@ class ScriptedLoad:
     def _parameters(
         self, name: str, values: Sequence[Value], first: dict[Source, tuple[str, int, int]]
     ) -> Iterator[Parameter]:
-        """Yield parameters: a variable is drawn at its first use, and keeps its value afterwards."""
+        """Yield parameters: a variable is drawn where it is used first, and is the same from then on."""
         for number, value in enumerate(values, 1):
             if not isinstance(value, Drawn):
-                yield Constant(str(value))
+                yield Constant(text_of(value))
             elif value.source in first:
                 other, parameter, plus = first[value.source]
                 yield SameValue(parameter, None if other == name else other, value.plus - plus)
             else:
                 first[value.source] = name, number, value.plus
                 between = value.source.between
-                note = _APPROXIMATE.get(between.distribution)
-                if note is not None and note not in self.notes:
-                    self.notes.append(note)
                 yield replace(between, low=between.low + value.plus, high=between.high + value.plus)
+
+
+_CHAIN = re.compile(r"\bAND\s+CHAIN\s*;?\s*$", re.IGNORECASE)
+
+
+def _require_end(script: ReadScript) -> None:
+    """Raise UsageError for a transaction that the script does not end: pgbench ends such a client."""
+    begun: int | None = None
+    for one in script.statements:
+        look = look_at(parameterised(one.sql).sql)
+        kind = None if isinstance(look, str) else look.kind
+        if kind is TransactionPart.BEGIN:
+            begun = one.line if begun is None else begun
+        elif kind is TransactionPart.END and _CHAIN.search(one.sql) is None:
+            begun = None
+    if begun is not None:
+        raise UsageError(
+            f'"{script.file}", line {begun}: the transaction that begins here is not ended in the script',
+            detail="nothing in it would ever be committed",
+            hint="end it with COMMIT or ROLLBACK",
+        )

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pgdyno.stats.signed_rank import signed_rank_p_value
+from pgdyno.stats.robustness import signed_rank_p_value
 
 
 def test_the_p_value_is_that_of_wilcox_test() -> None:

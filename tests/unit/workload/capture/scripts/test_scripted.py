@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from pgdyno.base.errors import UsageError
 from pgdyno.model.experiments.captured import Between, CapturedCall, Constant, Parameter, SameValue
-from pgdyno.workload.capture.scripts.expression import Drawn, ExpressionError, evaluate
 from pgdyno.workload.capture.scripts.scripted import ReadScript, ScriptedLoad, read_script
 
 TPCB = """\
@@ -86,13 +85,19 @@ def test_a_command_goes_on_after_a_backslash() -> None:
     assert parameters("\\set a \\\n  random(1, \\\n 5)\nSELECT :a") == [(Between(1, 5),)]
 
 
-def test_distributions_are_those_of_the_driver_and_that_is_said() -> None:
+def test_distributions_have_their_parameters() -> None:
     text = "\\set a random_zipfian(1, 9, 1.1)\n\\set b random_gaussian(1, 9, 2)\nSELECT :a, :b;"
-    assert parameters(text) == [(Between(1, 9, "zipfian"), Between(1, 9, "gaussian"))]
-    assert load(text).notes == [
-        "random_zipfian is replayed with an exponent of 0.8",
-        "random_gaussian is replayed with a parameter of 6",
-    ]
+    assert parameters(text) == [(Between(1, 9, "zipfian", 1.1), Between(1, 9, "gaussian", 2.0))]
+
+
+def test_numbers_are_sent_as_pgbench_sends_them() -> None:
+    text = "\\set a 10 / 2.0\n\\set b NULL\n\\set c 1 = 1\nSELECT :a, :b, :c;"
+    assert parameters(text) == [(Constant("5"), Constant(None), Constant("true"))]
+
+
+def test_a_command_within_a_comment_is_none() -> None:
+    text = "\\set aid random(1, 9)\n/*\n\\set aid 1\n--*/\nSELECT :aid;"
+    assert parameters(text) == [(Between(1, 9),)]
 
 
 @pytest.mark.parametrize(
@@ -100,39 +105,64 @@ def test_distributions_are_those_of_the_driver_and_that_is_said() -> None:
     [
         (
             "SELECT 1;\n\\shell rm x\n",
-            '"s.sql", line 2: a workload does not support \\shell',
-            "pgdyno does not run shell commands of scripts",
+            '"s.sql", line 2: a workload cannot have \\shell',
+            "pgdyno runs no commands of scripts",
         ),
         (
             "\\sleep 5 ms",
-            '"s.sql", line 1: a workload does not support \\sleep',
-            "a workload has no think times: workload replay --rate sets the rate of transactions",
+            '"s.sql", line 1: a workload cannot have \\sleep',
+            "a workload has no think times: workload replay --rate sets how many transactions arrive",
         ),
-        ("\\if :scale > 1\nSELECT 1;\n\\endif", '"s.sql", line 1: a workload does not support \\if', None),
+        (
+            "\\if :scale > 1\nSELECT 1;\n\\endif",
+            '"s.sql", line 1: a workload cannot have \\if',
+            "a workload has the same statements in each transaction; write a script for each branch",
+        ),
+        (
+            "SELECT 1 AS a \\gset\n",
+            '"s.sql", line 1: a workload cannot have \\gset',
+            "a workload does not take rows of one statement to the next",
+        ),
+        (
+            "SELECT 1 \\; SELECT 2;",
+            '"s.sql", line 1: a workload cannot have \\;',
+            "it sends several statements in one message, and a workload each by itself",
+        ),
+        ("SELECT 1 \\watch", '"s.sql", line 1: pgbench has no command \\watch', None),
+        (
+            "SELECT :client_id;",
+            '"s.sql", line 1: a workload cannot have :client_id',
+            "its value differs between clients or runs",
+        ),
+        (
+            "SELECT 1;\nBEGIN;\nSELECT 2;\nCOMMIT AND CHAIN;\n",
+            '"s.sql", line 2: the transaction that begins here is not ended in the script',
+            "nothing in it would ever be committed",
+        ),
         (
             "SELECT 1 AS a\n\\gset\n",
-            '"s.sql", line 2: a workload does not support \\gset',
-            "a workload does not pass rows from one statement to the next",
+            '"s.sql", line 2: a workload cannot have \\gset',
+            "a workload does not take rows of one statement to the next",
         ),
-        ("\\set a", '"s.sql", line 1: \\set requires a variable and an expression', None),
+        ("\\set a", '"s.sql", line 1: \\set takes a variable and an expression', None),
         (
             "\n\\set a random(1, :b)",
-            '"s.sql", line 2: \\set a has an unsupported expression',
-            ":b is not set before this line",
+            '"s.sql", line 2: \\set a has an expression that cannot be drawn',
+            ":b is not set before",
         ),
         (
             "\\set a random(1, 5) * 2",
-            '"s.sql", line 1: \\set a has an unsupported expression',
-            "a random number supports only addition of a constant",
+            '"s.sql", line 1: \\set a has an expression that cannot be drawn',
+            "of a random number, only a sum with an integer can be drawn",
         ),
         (
             "SELECT 1;\nSELECT ':scale';",
-            '"s.sql", line 2: :scale is within quotation marks',
-            "a parameter cannot be a part of a string",
+            '"s.sql", line 2: :scale stands within quotation marks',
+            "a parameter cannot be a part of a text",
         ),
         (
             "SELECT 1;\n\n  COPY t FROM STDIN;",
-            '"s.sql", line 3: cannot be replayed',
+            '"s.sql", line 3: no workload can have this',
             "COPY: its rows are not in the server's statistics",
         ),
         ("-- nothing\n", '"s.sql" has no statement', None),
@@ -142,52 +172,6 @@ def test_what_no_workload_can_have_is_refused_with_its_line(
     text: str, message: str, detail: str | None
 ) -> None:
     assert refused(text) == (message, detail)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1 + 2 * 3", 7),
-        ("(1 + 2) * 3", 9),
-        ("-7 / 2", -3),
-        ("-7 % 3", -1),
-        ("7.0 / 2", 3.5),
-        ("greatest(1, 5, 3) - least(2, 4)", 3),
-        ("abs(-3) + int(2.9)", 5),
-        ("- :a", -4),
-    ],
-)  # fmt: skip
-def test_arithmetic_is_pgbench_s(text: str, value: float) -> None:
-    assert evaluate(text, {"a": 4}) == value
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("1 / 0", "the expression has no value"),
-        ("", "unexpected end of the expression"),
-        ("1 +", "unexpected end of the expression"),
-        ("1 2", 'unexpected "2"'),
-        ("random(5, 1)", "empty range from 5 to 1"),
-        ("random_zipfian(1, 2)", "random_zipfian takes 3 arguments"),
-        ("hash(5)", 'unsupported function or word "hash"'),
-        ("9223372036854775807 + 1", "number out of range for bigint"),
-        ("(" * 100_000, "too many nested parentheses"),
-    ],
-)
-def test_what_cannot_be_drawn_is_said(text: str, why: str) -> None:
-    with pytest.raises(ExpressionError) as found:
-        evaluate(text, {})
-    assert str(found.value) == why
-
-
-@given(st.text(alphabet="0123456789.e+-*/%(),: abrndom_", max_size=40))
-def test_no_expression_breaks_the_reader(text: str) -> None:
-    try:
-        value = evaluate(text, {"a": 1})
-    except ExpressionError:
-        return
-    assert isinstance(value, int | float | Drawn)
 
 
 @given(st.text(max_size=100))
