@@ -27,7 +27,7 @@ MOST = {
     "told|tells?|telling": 18,
     "said|says?|saying": 13,
     "asked|asks?": 59,
-    "whose": 27,
+    "whose": 26,
     "besides?": 19,
     "somebody|someone|whoever": 24,
     "afresh|anew|meanwhile": 2,

@@ -29,7 +29,7 @@ ProfileOf: TypeAlias = Callable[[ProfileRequest, Progress], Sequence[Transaction
 class ProfiledPlan:
     """A plan with bounds in its reasons. ``gains`` are the largest possible gains by lever.
 
-    ``notes`` name the workloads whose profile failed.
+    ``notes`` name the workloads with a failed profile.
     """
 
     plan: Plan

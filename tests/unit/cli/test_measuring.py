@@ -117,3 +117,19 @@ def test_unmeasured_changes_are_of_the_machine(command: str) -> None:
         "layers: application",
         "add --layers all, or --layers application,system,hardware",
     )
+
+
+@pytest.mark.parametrize("command", [["bench", "pgbench-select"], ["compare", "a", "b"]])
+def test_a_protocol_is_that_of_scripts(command: list[str]) -> None:
+    named = [] if command[0] == "bench" else ["--workload", "pgbench-select"]
+    found = CliRunner().invoke(cli, [*command, *named, "--embedded", "--protocol", "simple"])
+    assert isinstance(found.exception, UsageError)
+    assert found.exception.message == "--protocol requires --script"
+
+
+def test_a_script_of_sysbench_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "own.lua"
+    script.write_text("function event() end")
+    found = CliRunner().invoke(cli, ["bench", "--embedded", "--script", str(script)])
+    assert isinstance(found.exception, UsageError)
+    assert found.exception.message == f'script "{script}" is not a script of pgbench'

@@ -68,6 +68,16 @@ def test_of_a_generators_output_the_end_is_read(tmp_path: Path) -> None:
     assert last_words(output_end(output)).endswith("\nlast words")
 
 
+def test_of_an_error_the_beginning_is_shown() -> None:
+    values = ", ".join([":i"] * 1000)
+    output = (
+        f"pgbench (15.18)\npgbench: error: too many arguments: SELECT {values}\npgbench: error: aborted\n"
+    )
+    shown = last_words(output)
+    assert shown.startswith("pgbench: error: too many arguments: SELECT :i, ")
+    assert len(shown) == 800
+
+
 def test_the_files_of_all_threads_are_read_and_no_others(tmp_path: Path) -> None:
     (tmp_path / "log.1").write_bytes(b"a\n")
     (tmp_path / "log.1.7").write_bytes(b"b\n")

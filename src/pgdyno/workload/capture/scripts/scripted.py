@@ -1,4 +1,4 @@
-"""A workload made of scripts of pgbench."""
+"""A workload made of pgbench scripts."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from pgdyno.workload.capture.scripts.expression import evaluate
 from pgdyno.workload.capture.statements import TransactionPart, base_name, look_at
 
 _SET = re.compile(r"([A-Za-z0-9_\x80-\U0010ffff]+)\s+(.+)", re.DOTALL)
-_HINT = "pgbench itself runs all of a script: pgdyno bench --script FILE"
-_ROWS = "a workload does not take rows of one statement to the next"
-_COMMANDS = "pgdyno runs no commands of scripts"
+_HINT = "to run the complete script with pgbench, use pgdyno bench --script FILE"
+_ROWS = "a workload does not pass rows from one statement to the next"
+_COMMANDS = "pgdyno does not run shell commands of scripts"
 _BRANCH = "a workload has the same statements in each transaction; write a script for each branch"
-_PIPELINE = "a workload sends one statement after the answer to the last"
+_PIPELINE = "a workload sends each statement after the result of the previous one"
 _WHY = {
-    "sleep": "a workload has no think times: workload replay --rate sets how many transactions arrive",
+    "sleep": "a workload has no think times: workload replay --rate sets the rate of transactions",
     "shell": _COMMANDS,
     "setshell": _COMMANDS,
     "gset": _ROWS,
@@ -43,13 +43,13 @@ _WHY = {
     "syncpipeline": _PIPELINE,
     "endpipeline": _PIPELINE,
 }
-"""Commands of pgbench that no workload has, with the reason."""
+"""Commands of pgbench that a workload does not support, with the reason."""
 _OF_PGBENCH = re.compile(r":(client_id|random_seed|default_seed)\b")
 
 
 @dataclass(frozen=True)
 class ScriptStatement:
-    """A statement with ``$1`` and so on, the values of these, and its line."""
+    """A statement with parameters ``$1`` and so on, their values, and its line number."""
 
     sql: str
     values: tuple[Value, ...]
@@ -59,14 +59,14 @@ class ScriptStatement:
 def read_script(file: str, text: str, variables: Mapping[str, Value]) -> list[ScriptStatement]:
     """Return a script's statements in order. ``variables`` are set before it begins.
 
-    Raises: UsageError with file and line for what no workload can have.
+    Raises: UsageError with file and line for a command that a workload does not support.
     """
     known = dict(variables)
     statements: list[ScriptStatement] = []
     for command in commands_of(text):
         place = f'"{file}", line {command.line}'
         if isinstance(command, Meta):
-            _obey(place, command, known)
+            _set_variable(place, command, known)
         else:
             statements.append(_bound(place, command, known))
     return statements
@@ -76,50 +76,50 @@ def _bound(place: str, command: Sql, known: Mapping[str, Value]) -> ScriptStatem
     """Return a statement with parameters in place of variables."""
     if command.is_combined:
         raise UsageError(
-            f"{place}: a workload cannot have \\;",
-            detail="it sends several statements in one message, and a workload each by itself",
+            f"{place}: a workload does not support \\;",
+            detail="it sends several statements in one message; a workload sends each separately",
             hint=f"{_HINT} --protocol simple",
         )
     bound, names = with_variables(command.text, known)
     if bound is None:
         raise UsageError(
-            f"{place}: :{names[0]} stands within quotation marks",
-            detail="a parameter cannot be a part of a text",
+            f"{place}: :{names[0]} is within quotation marks",
+            detail="a parameter cannot be a part of a string",
             hint=_HINT,
         )
     if (own := _OF_PGBENCH.search(bound)) is not None and own[1] not in known:
         raise UsageError(
-            f"{place}: a workload cannot have {own[0]}",
+            f"{place}: a workload does not support {own[0]}",
             detail="its value differs between clients or runs",
             hint=_HINT,
         )
     return ScriptStatement(bound, tuple(known[name] for name in names), command.line)
 
 
-def _obey(place: str, command: Meta, known: dict[str, Value]) -> None:
-    """Set a variable. Raises: UsageError for another command."""
+def _set_variable(place: str, command: Meta, known: dict[str, Value]) -> None:
+    """Execute the command ``set``. Raises: UsageError for any other command."""
     if command.name in _WHY:
         raise UsageError(
-            f"{place}: a workload cannot have \\{command.name}", detail=_WHY[command.name], hint=_HINT
+            f"{place}: a workload does not support \\{command.name}", detail=_WHY[command.name], hint=_HINT
         )
     if command.name != "set":
         raise UsageError(f"{place}: pgbench has no command \\{command.name}")
     found = _SET.fullmatch(command.rest)
     if found is None:
-        raise UsageError(f"{place}: \\set takes a variable and an expression")
+        raise UsageError(f"{place}: \\set requires a variable and an expression")
     try:
         known[found[1]] = evaluate(found[2], known)
     except ExpressionError as error:
         raise UsageError(
-            f"{place}: \\set {found[1]} has an expression that cannot be drawn",
+            f"{place}: \\set {found[1]} has an unsupported expression",
             detail=str(error),
-            hint=f"numbers, random(…), :variables and sums of them with an integer can be; {_HINT}",
+            hint=f"use numbers, random(…), :variables, or sums of one of these and an integer; {_HINT}",
         ) from error
 
 
 @dataclass(frozen=True)
 class ReadScript:
-    """A script as it was read, with its weight."""
+    """A script's statements and its weight."""
 
     file: str
     weight: float
@@ -128,7 +128,7 @@ class ReadScript:
 
 @dataclass
 class ScriptedLoad:
-    """Statements and transactions of scripts. ``is_read_only``: no statement may change rows."""
+    """Statements and transactions of scripts. ``is_read_only``: no statement can change rows."""
 
     statements: list[CapturedStatement] = field(default_factory=list)
     transactions: list[CapturedTransaction] = field(default_factory=list)
@@ -137,16 +137,16 @@ class ScriptedLoad:
     _calls: Counter[str] = field(default_factory=Counter)
 
     def add(self, script: ReadScript) -> None:
-        """Take a script. Raises: UsageError for one without statements, or with one that is not replayed."""
+        """Add a script. Raises: UsageError if it has no statements, or one that cannot be replayed."""
         times: Counter[str] = Counter()
         first: dict[Source, tuple[str, int, int]] = {}
         calls: list[CapturedCall] = []
         for one in script.statements:
             look = look_at(parameterised(one.sql).sql)
             if isinstance(look, str):
-                raise UsageError(f'"{script.file}", line {one.line}: no workload can have this', detail=look)
+                raise UsageError(f'"{script.file}", line {one.line}: cannot be replayed', detail=look)
             self.is_read_only &= look.is_read_only
-            times[one.sql] += 1  # if a statement comes twice, two names distinguish their parameters
+            times[one.sql] += 1  # a repeated statement gets a second name, to distinguish the parameters
             name = self._name(one.sql, times[one.sql], is_prepared=look.kind is TransactionPart.QUERY)
             self._calls[name] += round(script.weight)
             calls.append(CapturedCall(name, 1.0, tuple(self._parameters(name, one.values, first))))
@@ -156,7 +156,7 @@ class ScriptedLoad:
         self.transactions.append(CapturedTransaction(script.weight, tuple(calls)))
 
     def counted(self) -> tuple[CapturedStatement, ...]:
-        """Return the statements, with how often one run of all scripts calls each."""
+        """Return the statements, each with its number of calls in one run of all scripts."""
         return tuple(replace(one, seen=Seen(self._calls[one.name], 0.0, 0, 0, 0)) for one in self.statements)
 
     def _name(self, sql: str, time: int, *, is_prepared: bool) -> str:
@@ -172,7 +172,7 @@ class ScriptedLoad:
     def _parameters(
         self, name: str, values: Sequence[Value], first: dict[Source, tuple[str, int, int]]
     ) -> Iterator[Parameter]:
-        """Yield parameters: a variable is drawn where it is used first, and is the same from then on."""
+        """Yield parameters: a variable is drawn at its first use, and keeps its value afterwards."""
         for number, value in enumerate(values, 1):
             if not isinstance(value, Drawn):
                 yield Constant(text_of(value))
@@ -189,7 +189,7 @@ _CHAIN = re.compile(r"\bAND\s+CHAIN\s*;?\s*$", re.IGNORECASE)
 
 
 def _require_end(script: ReadScript) -> None:
-    """Raise UsageError for a transaction that the script does not end: pgbench ends such a client."""
+    """Raise UsageError for a transaction that the script does not end, as pgbench does."""
     begun: int | None = None
     for one in script.statements:
         look = look_at(parameterised(one.sql).sql)
