@@ -20,7 +20,8 @@ if TYPE_CHECKING:  # imported late to keep --help fast
     name="bench",
     epilog="\b\nExamples:\n"
     "  pgdyno bench pgbench-select --embedded --blocks 8\n"
-    "  pgdyno bench pgbench-select pgbench-tpcb --variant big:shared_buffers=2GB --embedded",
+    "  pgdyno bench pgbench-select pgbench-tpcb --variant big:shared_buffers=2GB --embedded\n"
+    "  pgdyno bench --script own.sql --protocol simple --embedded",
 )
 @click.argument("workloads", nargs=-1, metavar="WORKLOAD...")
 @click.option(

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 
 from pgdyno.workload.capture.literals import TOKEN
 
-_META = re.compile(r"\\(?P<name>(?:(?!\\\r?\n)[^ \t\r\f\v\n])*)(?P<rest>(?:\\\r?\n|[^\n])*)")
+_PART = re.compile(
+    r"(?P<meta>\\(?![;:])(?P<command>(?:(?!\\\r?\n)[^ \t\r\f\v\n])*)(?P<rest>(?:\\\r?\n|[^\n])*))"
+    rf"|(?P<escaped>\\[;:])|{TOKEN.pattern}",
+    TOKEN.flags,
+)
 _CONTINUATION = re.compile(r"\\\r?\n")
 _COMBINED = "\\;"
 
@@ -39,46 +43,29 @@ class Meta:
 
 def commands_of(script: str) -> Iterator[Sql | Meta]:
     """Yield the commands of a script in their order."""
-    at, parts, begin, depth = 0, list[str](), -1, 0
-    while at < len(script):
-        found = TOKEN.match(script, at)
-        if found is None:  # unreachable: TOKEN takes any character
-            break
-        part = found[0]
-        if part == "\\" and script[at + 1 : at + 2] not in {";", ":"}:
+    parts, begin, depth = list[str](), -1, 0
+    for found in _PART.finditer(script):
+        part, kind = found[0], found.lastgroup
+        is_end = kind == "other" and part == ";" and depth == 0
+        if kind == "meta" or is_end:
             yield from _statement(script, parts, begin)
-            meta = _META.match(script, at)
-            whole = part if meta is None else meta[0]
-            if meta is not None and meta["name"]:
-                yield _meta(meta, _line(script, at))
-            at, parts, begin, depth = at + len(whole), [], -1, 0
+            parts, begin, depth = [], -1, 0
+        if kind == "meta" and found["command"]:
+            rest = _CONTINUATION.sub(" ", found["rest"]).strip()
+            yield Meta(found["command"].lower(), rest, _line(script, found.start()))
+        if kind == "meta" or is_end or (begin < 0 and kind == "space"):
             continue
-        is_operator = found.lastgroup == "other"
-        if is_operator and part == ";" and depth == 0:
-            yield from _statement(script, parts, begin)
-            at, parts, begin = found.end(), [], -1
-            continue
-        if part == "\\":
-            part = script[at : at + 2]
-        if is_operator:
+        begin = found.start() if begin < 0 else begin
+        parts.append(part)
+        if kind == "other":
             depth = max(0, depth + (part == "(") - (part == ")"))
-        if begin < 0 and found.lastgroup != "space":
-            begin = at
-        if begin >= 0:
-            parts.append(part)
-        at += len(part)
     yield from _statement(script, parts, begin)
 
 
 def _statement(script: str, parts: list[str], begin: int) -> Iterator[Sql]:
-    if begin < 0:
-        return
-    text = "".join(part[1:] if part[0] == "\\" else part for part in parts).strip()
-    yield Sql(text, _line(script, begin), is_combined=_COMBINED in parts)
-
-
-def _meta(found: re.Match[str], line: int) -> Meta:
-    return Meta(found["name"].lower(), _CONTINUATION.sub(" ", found["rest"]).strip(), line)
+    if begin >= 0:
+        text = "".join(part[1:] if part[0] == "\\" else part for part in parts).strip()
+        yield Sql(text, _line(script, begin), is_combined=_COMBINED in parts)
 
 
 def _line(script: str, at: int) -> int:
