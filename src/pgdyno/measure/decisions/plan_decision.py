@@ -298,7 +298,7 @@ def _unseen(outcomes: Sequence[Outcome]) -> Iterator[str]:
     """Yield how rare a stall must be to be missed by these rounds: the rule of three, at 95 %."""
     rounds = min((one.stalls.rounds for one in outcomes if one.stalls), default=0)
     if rounds:
-        yield f"a stall in fewer than 3 of {rounds} rounds may have been missed"
+        yield f"a stall that occurs in fewer than 3 of {rounds} rounds on average may have been missed"
 
 
 def _percent(found: Estimate) -> str:

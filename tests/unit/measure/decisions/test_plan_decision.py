@@ -195,7 +195,9 @@ def test_a_stall_of_one_round_is_not_averaged_away() -> None:
 
 def test_it_is_said_how_rare_a_stall_may_be_that_was_not_seen() -> None:
     found = decide([replace(outcome(measured(50, 2), SAFE), stalls=Stalls(1.0, 1.05, 10))], TERMS)
-    assert found.reasons[-1] == "a stall in fewer than 3 of 10 rounds may have been missed"
+    assert found.reasons[-1] == (
+        "a stall that occurs in fewer than 3 of 10 rounds on average may have been missed"
+    )
     assert "over all rounds together 0.0\xa0% (at most +5.0\xa0%)" in found.reasons[0]
 
 
