@@ -127,11 +127,11 @@ def sampled(done: Run) -> Mapping[str, Any]:
     return printed
 
 
-def bench_briefly(server: RealServer, file: Path, home: Path) -> Run:
+def bench_briefly(server: RealServer, file: Path, home: Path, *options: str) -> Run:
     """Measure a workload on its copy, in one short block of one client."""
     short = ("--clients", "1", "--blocks", "1", "--block", "300ms")
     return pgdyno(
-        *("bench", str(file), "--pg-bin", str(server.bin_directory), *short),
+        *("bench", str(file), "--pg-bin", str(server.bin_directory), *short, *options),
         PGDYNO_HOME=str(home),
         PGDYNO_AS_BOOTED="1",
     )

@@ -76,6 +76,10 @@ impl Connection {
                 connection.server_version = startup.server_version;
                 connection.backend_pid = startup.backend_pid;
                 connection.note = startup.note;
+                if startup.allows_any_bytes {
+                    // Otherwise the server refuses to send a row with bytes that are not UTF-8.
+                    connection.execute("SET client_encoding = 'SQL_ASCII'")?;
+                }
                 return Ok(connection);
             }
         }

@@ -45,6 +45,8 @@ pub struct Startup<'a> {
     is_admitted: bool,
     /// The reported `server_version`.
     pub server_version: String,
+    /// Whether the database has the encoding `SQL_ASCII`, which allows any bytes.
+    pub allows_any_bytes: bool,
     /// The backend's process id.
     pub backend_pid: i32,
     /// A note on the login's security.
@@ -75,6 +77,7 @@ impl<'a> Startup<'a> {
             is_proven: false,
             is_admitted: false,
             server_version: String::new(),
+            allows_any_bytes: false,
             backend_pid: 0,
             note: None,
         })
@@ -107,8 +110,11 @@ impl<'a> Startup<'a> {
                 self.is_proven = true;
             }
             Message::ParameterStatus(body) => {
-                if body.name().is_ok_and(|name| name == "server_version") {
-                    self.server_version = body.value().unwrap_or_default().to_string();
+                let value = body.value().unwrap_or_default();
+                match body.name() {
+                    Ok("server_version") => self.server_version = value.to_string(),
+                    Ok("server_encoding") => self.allows_any_bytes = value == "SQL_ASCII",
+                    _ => {}
                 }
             }
             Message::BackendKeyData(body) => self.backend_pid = body.process_id(),

@@ -48,7 +48,12 @@ class QuerySession:
         """Provide a session, closed at the end. Raises: GeneratorFailedError."""
         with _named("could not connect"):
             connection = psycopg.connect(
-                host=target.host, port=target.port, user=target.user, dbname=target.database, autocommit=True
+                host=target.host,
+                port=target.port,
+                user=target.user,
+                dbname=target.database,
+                client_encoding="UTF8",  # with SQL_ASCII, the default of such databases, texts are bytes
+                autocommit=True,
             )
         with connection:
             session = cls(connection)

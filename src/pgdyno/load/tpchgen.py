@@ -123,7 +123,12 @@ class Tpchgen:
 def connect(target: Target) -> psycopg.Connection:
     """Open a connection without limits on statements. Raises: psycopg.Error."""
     return psycopg.connect(
-        host=target.host, port=target.port, user=target.user, dbname=target.database, autocommit=True
+        host=target.host,
+        port=target.port,
+        user=target.user,
+        dbname=target.database,
+        client_encoding="UTF8",
+        autocommit=True,
     )
 
 

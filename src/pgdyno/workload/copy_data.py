@@ -12,7 +12,13 @@ from pgdyno.base import numbers
 from pgdyno.base.errors import ServerError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.model.experiments.captured import CapturedWorkload
-from pgdyno.postgres.connection.connection import Connection, connect, dsn_of, require_no_pooler
+from pgdyno.postgres.connection.connection import (
+    Connection,
+    connect,
+    dsn_of,
+    encoding_of,
+    require_no_pooler,
+)
 from pgdyno.postgres.inspection.columns import read_identity
 from pgdyno.postgres.process.dump import DumpRequest, dump_database
 from pgdyno.postgres.process.installation import EMBEDDED, embedded_installation
@@ -40,12 +46,12 @@ def copy_data(workload: CapturedWorkload, request: CopyRequest, progress: Progre
     with closing(connect(request.dsn)) as connection:
         require_original(connection, workload, request.file)
         major = connection.info.server_version // 10_000
-        dsn = dsn_of(connection, request.dsn)
+        dsn, encoding = dsn_of(connection, request.dsn), encoding_of(connection)
     target = request.file.with_suffix(DUMP_SUFFIX)
     pg_dump = programs_for(major).bin_directory / "pg_dump"
     progress.step(f"copying {workload.database}")
     dump_database(
-        DumpRequest(dsn, pg_dump, target, request.bytes_per_s),
+        DumpRequest(dsn, pg_dump, target, request.bytes_per_s, encoding),
         lambda done: progress.step(f"copying {workload.database}: {numbers.size(done)}"),
     )
     return target

@@ -17,7 +17,7 @@ from pgdyno.base.ports import Progress
 from pgdyno.base.time_left import TimeLeft
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.postgres.catalogued_tables import Link, LinkedTable
-from pgdyno.postgres.connection.connection import dsn_of
+from pgdyno.postgres.connection.connection import dsn_of, encoding_of
 from pgdyno.postgres.connection.privileges import require_powerless
 from pgdyno.postgres.inspection.linked_tables import (
     LinkedTables,
@@ -97,11 +97,11 @@ def sampled_copy(workload: CapturedWorkload, request: SampleRequest, progress: P
             dump_database(
                 DumpRequest(
                     dsn_of(source.connection, request.dsn), pg_dump, schema, SCHEMA_BYTES_PER_S,
-                    is_schema_only=True, snapshot=source.snapshot,
+                    encoding_of(source.connection), is_schema_only=True, snapshot=source.snapshot,
                 ),
                 lambda _: None,
             )  # fmt: skip
-            with scratch_server(place, scratch, find_installation(programs.name, place)) as server:
+            with scratch_server(place, scratch, find_installation(programs.name, place), schema) as server:
                 notes = [f"the copy lacks {one}" for one in restore_tables(server, DATABASE, schema)]
                 filling.fill(server, original.linked.links)
                 reading.close()  # ends the snapshot, which held back vacuum on the original

@@ -15,7 +15,7 @@ from pathlib import Path
 from pgdyno.base import numbers
 from pgdyno.base.errors import StorageError, UsageError
 from pgdyno.postgres.connection.libpq_environment import libpq_variables_unset
-from pgdyno.postgres.process.dump import COPY_ROLE, DumpRequest, dump_database
+from pgdyno.postgres.process.dump import COPY_ROLE, DumpRequest, create_database, dump_database
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import DATABASE, Instance, initialise
 from pgdyno.postgres.process.workspace import Workspace
@@ -63,8 +63,13 @@ def require_room(place: Workspace, target: Path, size_bytes: int) -> None:
 
 
 @contextmanager
-def scratch_server(place: Workspace, scratch: Path, installation: Installation) -> Iterator[Instance]:
-    """Start a private server with an empty database for the duration of a context."""
+def scratch_server(
+    place: Workspace, scratch: Path, installation: Installation, schema: Path
+) -> Iterator[Instance]:
+    """Start a private server for the duration of a context, with an empty database like that of a dump.
+
+    Raises: ServerError if the server does not have the database's locale.
+    """
     data_directory = scratch / "copy"
     initialise(installation, place.account, data_directory)
     with place.sockets(scratch) as sockets, libpq_variables_unset():
@@ -72,8 +77,7 @@ def scratch_server(place: Workspace, scratch: Path, installation: Installation) 
             installation, place.account, data_directory, sockets, _PORT, _SETTINGS, has_network=False
         )
         with server.running(is_immediate=True):
-            with server.connect() as connection:
-                connection.execute(f"CREATE DATABASE {DATABASE}")
+            create_database(server, DATABASE, schema)
             yield server
 
 

@@ -16,7 +16,7 @@ from pgdyno.base.ports import Progress
 from pgdyno.base.time_left import TimeLeft
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.postgres.catalogued_tables import StoredTable
-from pgdyno.postgres.connection.connection import connect, dsn_of
+from pgdyno.postgres.connection.connection import connect, dsn_of, encoding_of
 from pgdyno.postgres.inspection.table_statistics import FORMS_OF_VALUES, filled_views, read_table_statistics
 from pgdyno.postgres.process.dump import DumpRequest, dump_database, restore_keys, restore_tables
 from pgdyno.postgres.process.instance import DATABASE, Instance
@@ -53,6 +53,7 @@ class _Original:
 
     dsn: str
     major: int
+    encoding: str
     tables: tuple[StoredTable, ...]
     views: tuple[tuple[str, str], ...]
 
@@ -75,11 +76,13 @@ def synthetic_copy(workload: CapturedWorkload, request: SyntheticRequest, progre
         progress.step("copying the schema")
         pg_dump = programs.bin_directory / "pg_dump"
         dump_database(
-            DumpRequest(original.dsn, pg_dump, schema, SCHEMA_BYTES_PER_S, is_schema_only=True),
+            DumpRequest(
+                original.dsn, pg_dump, schema, SCHEMA_BYTES_PER_S, original.encoding, is_schema_only=True
+            ),
             lambda _: None,
         )
         installation = find_installation(programs.name, place)
-        with scratch_server(place, scratch, installation) as server:
+        with scratch_server(place, scratch, installation, schema) as server:
             notes = [f"the copy lacks {one}" for one in restore_tables(server, DATABASE, schema)]
             rows, fill_notes = _fill(server, original, made, progress)
             notes += fill_notes
@@ -106,6 +109,7 @@ def _read(workload: CapturedWorkload, request: SyntheticRequest) -> _Original:
         return _Original(
             dsn_of(connection, request.dsn),
             connection.info.server_version // 10_000,
+            encoding_of(connection),
             read_table_statistics(connection),
             filled_views(connection),
         )

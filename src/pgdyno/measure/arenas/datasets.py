@@ -18,7 +18,7 @@ from pgdyno.load._contract import Target
 from pgdyno.load.tpchgen import ReportShare
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.postgres.connection.connection_errors import server_errors_converted
-from pgdyno.postgres.process.dump import restore_dump
+from pgdyno.postgres.process.dump import create_database, restore_dump
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import DATABASE, SUPERUSER, Instance, initialise
 from pgdyno.postgres.process.workspace import Workspace
@@ -159,8 +159,11 @@ class DataSets:
                 has_network=data_set.dump is None,
             )
             with server.running():
-                with server.connect() as connection:
-                    connection.execute(f"CREATE DATABASE {DATABASE}")
+                if data_set.dump is None:
+                    with server.connect() as connection:
+                        connection.execute(f"CREATE DATABASE {DATABASE}")
+                else:
+                    create_database(server, DATABASE, Path(data_set.dump))
                 with server.connect(DATABASE) as connection:
                     if connection.execute(_HAS_PREWARM).fetchone():
                         connection.execute("CREATE EXTENSION pg_prewarm")

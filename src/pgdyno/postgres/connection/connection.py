@@ -224,6 +224,11 @@ def describe(connection: Connection) -> str:
     return f"host={info.host} port={info.port} dbname={info.dbname} user={info.user}"
 
 
+def encoding_of(connection: Connection) -> str:
+    """Return the encoding of a connection's database, as PostgreSQL names it."""
+    return connection.info.parameter_status("server_encoding") or "UTF8"
+
+
 def addresses(dsn: str | None) -> tuple[str, ...]:
     """Return the addresses that libpq would try, each as ``host=… port=…``, without connecting.
 

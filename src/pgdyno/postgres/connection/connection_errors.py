@@ -76,6 +76,21 @@ _HINTS = (
     (r"definition of service", "services are defined in ~/.pg_service.conf or the file PGSERVICEFILE names"),
 )
 
+_NOT_UTF8 = (
+    "the database has the encoding SQL_ASCII, and a text in it is not UTF-8: pgdyno cannot read that text"
+)
+_CALLER = re.compile(r'PL/pgSQL function .+? line \d+|SQL function ".+?"')
+# With a schema, the name is missing for another reason.
+_MISSING = re.compile(
+    r"(?:function|procedure) [^.(]+\(.*\) does not exist"
+    r'|(?:relation|type|collation|text search \w+) "[^."]+" does not exist'
+    r"|operator does not exist: .+"
+)
+QUALIFY_NAMES = (
+    "in the original, write the schemas in the function's body, or set its search_path by ALTER FUNCTION"
+)
+"""The hint for functions that depend on a search path."""
+
 
 def connection_failed(text: str, target: str) -> ConnectionFailedError:
     """Return the error for libpq's or psycopg's message ``text``.
@@ -122,8 +137,21 @@ def statement_failed(error: psycopg.Error, *, is_closed: bool) -> ServerError:
         return connection_lost(str(error))
     message = error.diag.message_primary or str(error).strip()
     return ServerError(
-        f"a query failed: {message}", detail=None if error.sqlstate is None else f"SQLSTATE {error.sqlstate}"
+        f"a query failed: {message}",
+        detail=None if error.sqlstate is None else f"SQLSTATE {error.sqlstate}",
+        hint=_NOT_UTF8 if isinstance(error, psycopg.errors.CharacterNotInRepertoire) else None,
     )
+
+
+def unqualified_name(message: str, context: str) -> str | None:
+    """Return a sentence on a name that a function finds only by a search path; None for other errors.
+
+    Copies are made with an empty search path, as by pg_dump and pg_restore.
+    """
+    caller = _CALLER.search(context)
+    if caller is None or _MISSING.fullmatch(message) is None:
+        return None
+    return f"{message}: {caller[0]} finds it by the search path, and copies are made with an empty one"
 
 
 @contextmanager

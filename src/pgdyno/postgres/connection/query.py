@@ -16,6 +16,13 @@ from pgdyno.base.facts import Fact, Unknown
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import statement_failed
 
+AS_BYTES: LiteralString = """
+pg_catalog.convert_to({}, CASE WHEN pg_catalog.getdatabaseencoding() OPERATOR(pg_catalog.=) 'SQL_ASCII'
+                          THEN 'SQL_ASCII' ELSE 'UTF8' END)
+"""
+"""The bytes of a text in SQL. With the encoding SQL_ASCII, they may not be UTF-8: the server would return an
+error in place of the text."""
+
 T = TypeVar("T")
 
 Row = tuple[Any, ...]
@@ -65,6 +72,14 @@ def require(connection: Connection, sql: LiteralString, kind: type[T], source: s
     if isinstance(fact.value, Unknown):
         raise ServerError(f"the server does not report {source}", detail=fact.value.reason)
     return fact.value
+
+
+def text_of(data: bytes) -> str | None:
+    """Return the text of a value of ``AS_BYTES``; None if it is not UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _message(error: psycopg.Error) -> str:

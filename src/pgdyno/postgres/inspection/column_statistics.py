@@ -9,12 +9,18 @@ from pgdyno.postgres.catalogued_tables import Column, ColumnStatistics
 from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import server_errors_converted
+from pgdyno.postgres.connection.query import AS_BYTES
 
-FROM_PG_STATS = """
+_EACH = f"""
+ARRAY(SELECT {AS_BYTES.format("v.value")}
+      FROM pg_catalog.unnest({{}}::pg_catalog.text::pg_catalog.text[]) WITH ORDINALITY AS v(value, place)
+      ORDER BY v.place)
+"""  # noqa: S608 — constants
+FROM_PG_STATS = f"""
 s.null_frac::pg_catalog.float8, s.avg_width, s.n_distinct::pg_catalog.float8,
-s.most_common_vals::pg_catalog.text::pg_catalog.text[], s.most_common_freqs::pg_catalog.float8[],
-s.histogram_bounds::pg_catalog.text::pg_catalog.text[], s.correlation::pg_catalog.float8,
-s.most_common_elems::pg_catalog.text::pg_catalog.text[], s.most_common_elem_freqs::pg_catalog.float8[],
+{_EACH.format("s.most_common_vals")}, s.most_common_freqs::pg_catalog.float8[],
+{_EACH.format("s.histogram_bounds")}, s.correlation::pg_catalog.float8,
+{_EACH.format("s.most_common_elems")}, s.most_common_elem_freqs::pg_catalog.float8[],
 s.elem_count_histogram[pg_catalog.array_upper(s.elem_count_histogram, 1)]::pg_catalog.float8
 """
 """The columns of pg_stats (alias s) that ``statistics_of`` takes."""
@@ -87,5 +93,5 @@ def within(value: Any, low: float, high: float) -> float:
     return min(max(float(value), low), high)
 
 
-def _texts(values: Sequence[Any] | None) -> tuple[str, ...]:
-    return tuple(map(str, values or ()))
+def _texts(values: Sequence[bytes]) -> tuple[str, ...]:
+    return tuple(one.decode(errors="replace") for one in values)

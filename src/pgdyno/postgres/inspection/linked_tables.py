@@ -39,7 +39,7 @@ SELECT c.oid, n.nspname, c.relname, c.relkind OPERATOR(pg_catalog.=) 'p', stored
                   AND a.attnum OPERATOR(pg_catalog.=) k.number
              ORDER BY k.place),
        pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.row_security_active(c.oid),
-       stored.is_elsewhere
+       stored.is_elsewhere, c.relforcerowsecurity
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace,
      LATERAL (
          SELECT COALESCE(pg_catalog.sum(GREATEST(l.reltuples, 0)), 0)::pg_catalog.float8 AS tuples,
@@ -114,6 +114,10 @@ WHERE f.contype OPERATOR(pg_catalog.=) 'f' AND f.conparentid OPERATOR(pg_catalog
   AND pairs.columns IS NOT NULL
 ORDER BY cn.nspname, c.relname, f.conname
 """
+_BYPASSING = """
+SELECT pg_catalog.quote_ident(rolname) FROM pg_catalog.pg_roles
+WHERE rolbypassrls AND rolcanlogin AND NOT rolsuper ORDER BY rolname
+"""
 _SEQUENCES = """
 SELECT schemaname, sequencename, last_value FROM pg_catalog.pg_sequences WHERE last_value IS NOT NULL
 """
@@ -137,7 +141,8 @@ def read_linked_tables(connection: Connection) -> LinkedTables:
     with server_errors_converted():
         rows = connection.execute(_TABLES).fetchall()
         links = [_link(row) for row in connection.execute(_LINKS).fetchall()]
-    _require_all_rows(rows)
+        bypassing = [str(name) for (name,) in connection.execute(_BYPASSING).fetchall()]
+    _require_all_rows(rows, bypassing)
     tables = tuple(map(_table, rows))
     known = {one.oid for one in tables}
     between = tuple(one for one in links if {one.table, one.target_table} <= known)
@@ -160,24 +165,27 @@ def has_large_objects(connection: Connection) -> bool:
     return bool(found)
 
 
-def _require_all_rows(rows: Sequence[Sequence[Any]]) -> None:
+def _require_all_rows(rows: Sequence[Sequence[Any]], bypassing: Sequence[str]) -> None:
     """Check that the role can read every row of every table, and that all are on this server.
 
-    Raises: PrivilegeError, RefusedError.
+    ``bypassing`` are roles that no policy applies to. Raises: PrivilegeError, RefusedError.
     """
-    paths = [(f"{row[1]}.{row[2]}", *row[9:12]) for row in rows]
+    paths = [(f"{row[1]}.{row[2]}", *row[9:13]) for row in rows]
     if unread := [path for path, may_read, *_ in paths if not may_read]:
         raise PrivilegeError(
             f"the role may not read {_listed(unread)}",
             hint="connect as a role with SELECT on these tables, such as the application's",
         )
-    if policed := [path for path, _, is_policed, _ in paths if is_policed]:
+    if policed := [path for path, _, is_policed, *_ in paths if is_policed]:
+        forced = [path for path, _, is_policed, _, is_forced in paths if is_policed and is_forced]
+        role = f"a role with BYPASSRLS ({_listed(bypassing) if bypassing else 'none exists yet'})"
         raise RefusedError(
             f"row security policies hide rows of {_listed(policed)} from the role",
-            detail="a sample of the visible rows would not represent the table",
-            hint="connect as the tables' owner, or as a role with BYPASSRLS",
+            detail="a sample of the visible rows would not represent the table"
+            + (f"; policies apply to the owner of {_listed(forced)}, too" if forced else ""),
+            hint=f"connect as {role}" if forced else f"connect as the tables' owner, or as {role}",
         )
-    if elsewhere := [path for path, _, _, is_elsewhere in paths if is_elsewhere]:
+    if elsewhere := [path for path, _, _, is_elsewhere, _ in paths if is_elsewhere]:
         raise RefusedError(
             f"{_listed(elsewhere)} has partitions on other servers",
             detail="pgdyno reads only the named server",

@@ -108,8 +108,15 @@ SELECT ARRAY(SELECT a.attname::pg_catalog.text
                   AND a.attnum OPERATOR(pg_catalog.=) k.number
              ORDER BY k.place)
 FROM pg_catalog.pg_index i
-WHERE i.indrelid OPERATOR(pg_catalog.=) %s AND i.indisunique AND i.indpred IS NULL
+WHERE i.indrelid OPERATOR(pg_catalog.=) %s AND i.indpred IS NULL
   AND NOT 0 OPERATOR(pg_catalog.=) ANY (i.indkey)
+  AND (i.indisunique OR EXISTS (
+      -- Generated ranges overlap only if they are equal.
+      SELECT 1 FROM pg_catalog.pg_constraint x
+      WHERE x.conindid OPERATOR(pg_catalog.=) i.indexrelid AND x.contype OPERATOR(pg_catalog.=) 'x'
+        AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_operator o
+                        WHERE o.oid OPERATOR(pg_catalog.=) ANY (x.conexclop)
+                          AND o.oprname OPERATOR(pg_catalog.<>) ALL ('{=,&&}'::pg_catalog.name[]))))
 ORDER BY NOT i.indisprimary, i.indnkeyatts, i.indexrelid
 """
 _FOREIGN_KEYS = """

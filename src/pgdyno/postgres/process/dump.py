@@ -11,19 +11,21 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, LiteralString
 
+import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from pgdyno.base.errors import ServerError, StorageError, UsageError
 from pgdyno.host.child_command import child_command
 from pgdyno.postgres.connection.connection import without_password
+from pgdyno.postgres.connection.connection_errors import QUALIFY_NAMES, unqualified_name
 from pgdyno.postgres.process.instance import Instance
 
 COPY_ROLE = "pgdyno_copy"
@@ -39,14 +41,32 @@ _SHOWN_BYTES = 2000
 _ENTRY = re.compile(r"^\d+; \d+ \d+ (?P<kind>[A-Z][A-Z ]*[A-Z]) (?P<rest>.*)$")
 _FAILED = re.compile(r"^pg_restore: from TOC entry \d+; \d+ \d+ (?P<entry>.*) \S+$", re.MULTILINE)
 _REASON = re.compile(r"^pg_restore: error: (?P<reason>.*)$", re.MULTILINE)
+_ERROR = re.compile(
+    r"^pg_restore: error: (?P<action>.*): ERROR:  (?P<message>.*)\n(?P<rest>(?:(?!pg_restore: ).*\n)*)",
+    re.MULTILINE,
+)
+_COMMAND = re.compile(r"^Command was: (?P<command>.*)", re.MULTILINE)
 # pg_restore reports no SQLSTATE. Errors caused by rows: violated constraints, values that an index cannot
 # store, and objects that depend on an index or a key omitted for one of these reasons.
 _BY_ROWS = re.compile(
     r"could not create (?:unique index|exclusion constraint)|violates foreign key constraint"
-    r"|contains null values|is violated by some row"
+    r"|contains null values|is violated by some row|empty WITHOUT OVERLAPS value found"
     r"|invalid input syntax for|division by zero|out of range|index row (?:size|requires)"
     r"|does not exist|there is no (?:unique constraint matching|primary key for)"
 )
+_DATABASE = re.compile(
+    r"""^CREATE DATABASE (?:"(?:[^"]|"")+"|\w+) WITH """
+    r"""(?P<properties>(?:[A-Z_]+ = (?:'(?:[^']|'')*'|\w+) ?)+);$""",
+    re.MULTILINE,
+)
+_PROPERTY = re.compile(r"(?P<name>[A-Z_]+) = (?:'(?P<text>(?:[^']|'')*)'|(?P<word>\w+))")
+_LOCALE: tuple[LiteralString, ...] = (
+    "ENCODING", "LOCALE_PROVIDER", "LOCALE", "LC_COLLATE", "LC_CTYPE", "ICU_LOCALE", "BUILTIN_LOCALE",
+    "ICU_RULES",
+)  # fmt: skip
+_NOT_NAMES = {"LOCALE_PROVIDER", "ICU_RULES"}
+_MISSING_LOCALE = re.compile(r'invalid (?:LC_COLLATE |LC_CTYPE )?locale name: "(?P<name>.*)"')
+_PROVIDERS_SINCE, _RULES_SINCE, _BUILTIN_SINCE = 15, 16, 17
 _OUTSIDE = (
     "EVENT TRIGGER", "FOREIGN DATA WRAPPER", "SERVER", "USER MAPPING", "FOREIGN TABLE", "SUBSCRIPTION",
     "PUBLICATION", "SECURITY LABEL", "PROCEDURAL LANGUAGE", "TRANSFORM", "EXTENSION",
@@ -69,6 +89,7 @@ _EXTENSIONS = frozenset({
 class DumpRequest:
     """A database, its pg_dump program, the target file, and the rate limit.
 
+    ``encoding``: the database's own, in which no character is lost; None: that of a new session.
     ``is_schema_only``: without rows. ``snapshot``: the snapshot of another session, which the dump uses.
     """
 
@@ -76,6 +97,7 @@ class DumpRequest:
     program: Path
     target: Path
     bytes_per_s: float
+    encoding: str | None = None
     is_schema_only: bool = False
     snapshot: str | None = None
 
@@ -101,8 +123,11 @@ def dump_database(request: DumpRequest, report: Callable[[int], None]) -> None:
 def _dump(request: DumpRequest, target: IO[bytes], report: Callable[[int], None]) -> None:
     password = conninfo_to_dict(request.dsn).get("password")
     part = ("--schema-only",) if request.is_schema_only else ()
+    # A role may have a client_encoding that lacks characters of the database.
+    encoding = () if request.encoding is None else (f"--encoding={request.encoding}",)
     snapshot = () if request.snapshot is None else (f"--snapshot={request.snapshot}",)
-    argv = [str(request.program), *_OPTIONS, *part, *snapshot, f"--dbname={without_password(request.dsn)}"]
+    argv = [str(request.program), *_OPTIONS, *part, *encoding, *snapshot]
+    argv.append(f"--dbname={without_password(request.dsn)}")
     with TemporaryFile() as errors:
         process = subprocess.Popen(
             child_command(os.getpid(), argv),
@@ -137,6 +162,59 @@ def _copy(
     process.wait()
 
 
+def create_database(server: Instance, database: str, dump: Path) -> None:
+    """Create an empty database with the encoding and locale of the dumped one.
+
+    The locale decides how texts sort, which of them match a pattern, and whether an index serves LIKE.
+    Raises: ServerError if the server does not have this locale.
+    """
+    program = server.installation.program("pg_restore")
+    restoring = _Restoring(server, program, database, dump)
+    done = restoring.run("--create", *restoring.contents(()), "--file=-")
+    if done.returncode != 0:
+        raise _unreadable(program, dump, done)
+    made = _DATABASE.search(done.stdout.decode(errors="replace"))
+    if made is None:
+        raise ServerError(
+            f'"{dump}" does not describe its database', detail="its encoding and its locale are unknown"
+        )
+    found = {one["name"]: one["text"] or one["word"] for one in _PROPERTY.finditer(made["properties"])}
+    wanted = {name: found[name].replace("''", "'") for name in _LOCALE if name in found}
+    if server.installation.major < _PROVIDERS_SINCE and wanted.get("LOCALE_PROVIDER") == "libc":
+        del wanted["LOCALE_PROVIDER"]
+    each = [sql.SQL(name + " {}").format(wanted[name]) for name in _LOCALE if name in wanted]
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE template0 {}")
+    with server.connect() as connection:
+        try:
+            connection.execute(create.format(sql.Identifier(database), sql.SQL(" ").join(each)))
+        except psycopg.Error as error:
+            message = error.diag.message_primary or str(error)
+            raise _without_locale(server.installation.title, wanted, message) from error
+
+
+def _without_locale(server: str, wanted: Mapping[str, str], message: str) -> ServerError:
+    provider = wanted.get("LOCALE_PROVIDER", "libc")
+    names = [f"{name} '{text}'" for name, text in wanted.items() if name not in _NOT_NAMES]
+    if missing := _MISSING_LOCALE.search(message):
+        language = missing["name"].partition("_")[0]
+        hint = (
+            "install this locale on this machine: dpkg-reconfigure locales (Debian), or "
+            f"dnf install glibc-langpack-{language} (Red Hat)"
+        )
+    elif provider == "icu":
+        since = _RULES_SINCE if "ICU_RULES" in wanted else _PROVIDERS_SINCE
+        hint = f"this needs PostgreSQL {since} or later, built with ICU as Debian's packages are"
+    elif provider == "builtin":
+        hint = f"this needs PostgreSQL {_BUILTIN_SINCE} or later"
+    else:
+        hint = None
+    return ServerError(
+        f"{server} cannot have a database in the original's locale: {provider}, {', '.join(names)}",
+        detail=f"{message}; in another locale, texts sort differently, and other indexes serve LIKE",
+        hint=hint,
+    )
+
+
 def restore_dump(server: Instance, database: str, dump: Path) -> tuple[str, ...]:
     """Restore a dump to an empty database of a scratch server; return the omitted objects' names.
 
@@ -162,7 +240,7 @@ def restore_keys(server: Instance, database: str, dump: Path) -> tuple[str, ...]
         dict.fromkeys(one["entry"].removesuffix(f" {COPY_ROLE}") for one in _FAILED.finditer(errors))
     )
     are_by_rows = all(_BY_ROWS.search(one["reason"]) for one in _REASON.finditer(errors))
-    if done.returncode != 0 and not (failed and are_by_rows):
+    if done.returncode != 0 and (not failed or not are_by_rows or _unqualified(dump, errors) is not None):
         raise restoring.failure(done)
     return failed
 
@@ -170,14 +248,14 @@ def restore_keys(server: Instance, database: str, dump: Path) -> tuple[str, ...]
 def restore_all_keys(server: Instance, database: str, dump: Path) -> None:
     """Restore a dump's keys, indexes and triggers. Raises: ServerError if rows violate one."""
     restoring, kept = _restoring_keys(server, database, dump)
-    try:
-        restoring.restore(kept, "--section=post-data")
-    except ServerError as error:
-        raise ServerError(
+    options = "--section=post-data", "--exit-on-error"
+    done = restoring.run(*options, *restoring.contents(kept), *restoring.target())
+    if done.returncode != 0:
+        raise restoring.failure(
+            done,
             "could not create all indexes and keys on the sampled rows",
-            detail=error.detail,
-            hint="if rows of the original violate it, too (a key without its row), repair them there",
-        ) from error
+            "if rows of the original violate it, too (a key without its row), repair them there",
+        )
 
 
 def _restoring_keys(server: Instance, database: str, dump: Path) -> tuple[_Restoring, Iterator[str]]:
@@ -252,12 +330,16 @@ class _Restoring:
         with self.dump.open("rb") as source:
             return account.run([self.program, *options], stdin=source, environment={"LC_ALL": "C"})
 
-    def failure(self, done: subprocess.CompletedProcess[bytes]) -> ServerError:
+    def failure(
+        self,
+        done: subprocess.CompletedProcess[bytes],
+        message: str | None = None,
+        hint: str = "an unprivileged role restores it: pgdyno runs no code from a dump as a superuser",
+    ) -> ServerError:
         """Return the error for a failed run."""
-        return ServerError(
-            f'could not restore "{self.dump}"',
-            detail=done.stderr.decode(errors="replace").strip()[-_SHOWN_BYTES:],
-            hint="an unprivileged role restores it: pgdyno runs no code from a dump as a superuser",
+        text = done.stderr.decode(errors="replace")
+        return _unqualified(self.dump, text) or ServerError(
+            message or f'could not restore "{self.dump}"', detail=text.strip()[-_SHOWN_BYTES:], hint=hint
         )
 
     def _succeed(self, *options: str) -> str:
@@ -267,18 +349,32 @@ class _Restoring:
         return done.stdout.decode(errors="surrogateescape")
 
 
+def _unqualified(dump: Path, output: str) -> ServerError | None:
+    """Return the error for a function that fails without a search path; None if pg_restore reports none."""
+    for one in _ERROR.finditer(f"{output}\n"):
+        if detail := unqualified_name(one["message"], one["rest"]):
+            command = _COMMAND.search(one["rest"])
+            action = one["action"] if command is None else command["command"]
+            return ServerError(f'could not restore "{dump}": {action}', detail=detail, hint=QUALIFY_NAMES)
+    return None
+
+
 def _listed(server: Instance, program: str, dump: Path) -> list[tuple[str, str | None]]:
     """Return the lines of a dump's table of contents with their object types; None for other lines."""
     with dump.open("rb") as source:
         done = server.account.run([program, "--list"], limit_s=_LIST_LIMIT_S, stdin=source)
     if done.returncode != 0:
-        raise ServerError(
-            f'"{dump}" cannot be read by {program}',
-            detail=done.stderr.decode(errors="replace").strip()[-_SHOWN_BYTES:],
-            hint="use a server of the same major version as the pg_dump that wrote it, or a later one",
-        )
+        raise _unreadable(program, dump, done)
     lines = done.stdout.decode(errors="surrogateescape").splitlines()
     return [(line, found["kind"] if (found := _ENTRY.match(line)) else None) for line in lines]
+
+
+def _unreadable(program: str, dump: Path, done: subprocess.CompletedProcess[bytes]) -> ServerError:
+    return ServerError(
+        f'"{dump}" cannot be read by {program}',
+        detail=done.stderr.decode(errors="replace").strip()[-_SHOWN_BYTES:],
+        hint="use a server of the same major version as the pg_dump that wrote it, or a later one",
+    )
 
 
 def _is_outside(line: str, kind: str) -> bool:

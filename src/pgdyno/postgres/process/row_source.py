@@ -19,13 +19,12 @@ from pgdyno.postgres.catalogued_tables import LinkedTable
 from pgdyno.postgres.connection.connection import connect
 from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import LONG_LIMIT_S, ControlConnection, Settings, look
-from pgdyno.postgres.process.sample_queries import locking
+from pgdyno.postgres.process.sample_queries import locking, unconverted
 
 # Value formats as in pg_dump, which every server reads alike. Row security policies raise errors instead of
 # hiding rows, no parallel workers run, and rows come in physical order. The settings are per transaction,
 # because a pooler may use a different backend for each transaction.
 _SETTINGS: Settings = {
-    "client_encoding": "UTF8",
     "datestyle": "ISO",
     "intervalstyle": "postgres",
     "extra_float_digits": "3",
@@ -97,7 +96,7 @@ class RowSource:
         began_s, done = time.monotonic(), 0
         self.connection.answer_limit_s = LONG_LIMIT_S
         with server_errors_converted():
-            for block in copied_blocks(self.connection, query):
+            for block in copied_blocks(self.connection, unconverted(query, self.connection)):
                 yield block
                 done += len(block)
                 wait_s = done / share / self.bytes_per_s - (time.monotonic() - began_s)

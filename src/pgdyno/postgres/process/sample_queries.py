@@ -9,11 +9,14 @@ The role that owns the scratch database has no other privileges.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import LiteralString
 
+import psycopg
 from psycopg import sql
 
+from pgdyno.base.errors import ServerError
 from pgdyno.postgres.catalogued_tables import (
     AllRows,
     ByHash,
@@ -25,7 +28,12 @@ from pgdyno.postgres.catalogued_tables import (
     Relation,
     Unlinked,
 )
-from pgdyno.postgres.connection.connection_errors import server_errors_converted
+from pgdyno.postgres.connection.connection import encoding_of
+from pgdyno.postgres.connection.connection_errors import (
+    QUALIFY_NAMES,
+    server_errors_converted,
+    unqualified_name,
+)
 from pgdyno.postgres.connection.control_connection import ControlConnection
 from pgdyno.postgres.process.instance import Instance
 from pgdyno.postgres.process.synthetic_copy import MadeUpCopy
@@ -52,15 +60,12 @@ class SampledCopy:
     @classmethod
     def open(cls, server: Instance, database: str) -> SampledCopy:
         """Connect to a database of a scratch server. Raises: ServerError."""
-        connection = MadeUpCopy.open(server, database).connection
-        with server_errors_converted():
-            connection.execute("SET client_encoding = 'UTF8'")
-        return cls(connection)
+        return cls(MadeUpCopy.open(server, database).connection)
 
     def load(self, table: LinkedTable, blocks: Iterator[bytes]) -> int:
         """Load rows into a table; return their number. Raises: ServerError."""
-        with server_errors_converted(), self.connection.cursor() as cursor:
-            with cursor.copy(loading(table)) as copy:
+        with server_errors_converted(), _functions_named(table), self.connection.cursor() as cursor:
+            with cursor.copy(unconverted(loading(table), self.connection)) as copy:
                 for block in blocks:
                     copy.write(block)
             return cursor.rowcount
@@ -174,6 +179,24 @@ def locking(tables: Sequence[LinkedTable]) -> sql.Composed:
     """Return a LOCK TABLE statement in ACCESS SHARE mode, the lock of every query."""
     named = (_relation(one.relation) for one in tables)
     return sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(_listed(named))
+
+
+def unconverted(copy: sql.Composed, connection: ControlConnection) -> sql.Composed:
+    """Return a COPY statement with rows in the database's own encoding: SQL_ASCII allows any bytes."""
+    return sql.SQL("{} (ENCODING {})").format(copy, encoding_of(connection))
+
+
+@contextmanager
+def _functions_named(table: LinkedTable) -> Iterator[None]:
+    """Name a function of a table's CHECK or generated column that depends on a search path."""
+    try:
+        yield
+    except psycopg.Error as error:
+        message, context = error.diag.message_primary or "", error.diag.context or ""
+        found = unqualified_name(message, context)
+        if found is None:
+            raise
+        raise ServerError(f"could not load {table.path}", detail=found, hint=QUALIFY_NAMES) from error
 
 
 def _copy(table: LinkedTable, source: sql.Composable) -> sql.Composed:

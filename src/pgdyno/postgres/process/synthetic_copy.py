@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from pgdyno.postgres.connection.connection import open_session
-from pgdyno.postgres.connection.connection_errors import server_errors_converted
+from pgdyno.postgres.connection.connection_errors import server_errors_converted, unqualified_name
 from pgdyno.postgres.connection.control_connection import LONG_LIMIT_S, ControlConnection
 from pgdyno.postgres.process.dump import COPY_ROLE
 from pgdyno.postgres.process.instance import Instance
@@ -142,7 +142,8 @@ class MadeUpCopy:
                 self._truncate(table, error)
                 if not self._drop_cause(table, error, attempt):
                     message = (error.diag.message_primary or str(error)).strip()
-                    return Loaded(0, (*attempt.notes, f"{table.path} is empty: {message}"))
+                    why = unqualified_name(message, error.diag.context or "") or message
+                    return Loaded(0, (*attempt.notes, f"{table.path} is empty: {why}"))
             else:
                 return Loaded(rows, tuple(attempt.notes))
         return Loaded(0, (*attempt.notes, f"{table.path} is empty: it has too many constraints"))

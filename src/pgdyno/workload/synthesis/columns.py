@@ -18,7 +18,7 @@ from pgdyno.workload.synthesis.ordered_values import (
     shape_of,
 )
 from pgdyno.workload.synthesis.scales import Scale, scale_of
-from pgdyno.workload.synthesis.text_columns import TEXTS, made_up_values
+from pgdyno.workload.synthesis.text_columns import TEXTS, SharedTexts, made_up_values
 
 _INTEGERS = frozenset({"int2", "int4", "int8"})
 _DENSE = 1.1  # a range of keys with so few gaps is generated without gaps
@@ -29,18 +29,32 @@ def has_order(column: TableColumn) -> bool:
     """Whether values of a column's type can be generated in order."""
     if column.element is not None:
         return False
-    known = column.type in TEXTS or column.type in MAKERS
-    return known or scale_of(column.type, column.labels, (), -1) is not None
+    return has_made_up_values(column) or scale_of(column.type, column.labels, (), -1) is not None
+
+
+def has_made_up_values(column: TableColumn) -> bool:
+    """Whether a column, or the elements of its arrays, have values that are generated without real data."""
+    type_ = column.element or column.type
+    return type_ in TEXTS or type_ in MAKERS
 
 
 def ordered_values(
-    column: TableColumn, size: RowCounts, *, is_unique: bool, literals: frozenset[str], seed: int
+    column: TableColumn,
+    size: RowCounts,
+    *,
+    is_unique: bool,
+    literals: frozenset[str],
+    seed: int,
+    shared: SharedTexts | None = None,
 ) -> OrderedValues:
-    """Return a column's ordered values. ``literals`` are texts in the schema, which are kept unchanged."""
+    """Return a column's ordered values. ``literals`` are texts in the schema, which are kept unchanged.
+
+    ``shared`` are the texts of the column in all partitions of the table, if it has any.
+    """
     seen = column.statistics or NOTHING_KNOWN
     scale = scale_of(column.type, column.labels, (*seen.common, *seen.bounds), column.modifier)
     if scale is None:
-        return made_up_values(column, size, is_unique=is_unique, literals=literals, seed=seed)
+        return made_up_values(column, size, is_unique=is_unique, literals=literals, seed=seed, shared=shared)
     scale, unit = _with_unit(scale, (*seen.common, *seen.bounds), is_label=bool(column.labels))
     shape = shape_of(seen, scale.parse, size.rows, is_unique=is_unique, is_whole=scale.is_whole)
     if not shape.common and not shape.bounds:

@@ -9,8 +9,8 @@ from math import prod
 from zlib import crc32
 
 from pgdyno.postgres.catalogued_tables import Dependency, ForeignKey, StoredTable, TableColumn
-from pgdyno.workload.synthesis.columns import has_order, ordered_values
-from pgdyno.workload.synthesis.fillers import filler
+from pgdyno.workload.synthesis.columns import has_made_up_values, has_order, ordered_values
+from pgdyno.workload.synthesis.fillers import element_of, filler
 from pgdyno.workload.synthesis.keys import (
     CompositeKey,
     Follower,
@@ -24,6 +24,7 @@ from pgdyno.workload.synthesis.keys import (
 from pgdyno.workload.synthesis.ordered_values import NOTHING_KNOWN, OrderedValues, RowCounts, distinct_values
 from pgdyno.workload.synthesis.ordering import Ordering, kept_share
 from pgdyno.workload.synthesis.rows import Determined, DrawnColumns, TableRows
+from pgdyno.workload.synthesis.text_columns import SharedTexts, shared_texts
 
 KEPT_WHOLE = 1000
 """Number of rows up to which the share does not apply: a part of a list of countries is useless."""
@@ -52,6 +53,7 @@ class MadeUpDatabase:
             self._members[one.parent or one.oid].append(one)
         self._share, self._seed = share, seed
         self._known: dict[tuple[int, tuple[str, ...]], OrderedValues] = {}
+        self._shared: dict[tuple[int, str], SharedTexts] = {}
         self._under_way: set[tuple[int, tuple[str, ...]]] = set()
 
     def rows_of(self, table: StoredTable) -> int:
@@ -100,7 +102,8 @@ class MadeUpDatabase:
             seed = self._seed_of(table, one.columns)
             nulls = nulls_of(columns, rows)
             if one.reference is None and not has_order(columns[0]):
-                yield DrawnColumns(one.columns, seed, fill=filler(columns[0], seed), nulls=nulls)
+                fill = filler(columns[0], seed, self._shared_texts(table, columns[0]))
+                yield DrawnColumns(one.columns, seed, fill=fill, nulls=nulls)
                 continue
             values = self._values(table, one)
             if one.columns in followers:
@@ -194,10 +197,39 @@ class MadeUpDatabase:
             return referring_values(seen, key, size, original, is_unique=is_unique)
         column = column_of(table, one.columns[0])
         seed = self._seed_of(table, one.columns)
-        made = ordered_values(column, size, is_unique=is_unique, literals=table.literals, seed=seed)
+        shared = self._shared_texts(table, column)
+        made = ordered_values(
+            column, size, is_unique=is_unique, literals=table.literals, seed=seed, shared=shared
+        )
         if len(one.columns) == 1:
             return made
         return replace(made, render=lambda places: made.render(places) * len(one.columns))
+
+    def _shared_texts(self, table: StoredTable, column: TableColumn) -> SharedTexts | None:
+        """Return the texts of a column in all partitions of a table; None for other columns and tables."""
+        members = self._members[table.parent or table.oid]
+        if len(members) == 1 or not has_made_up_values(column):
+            return None
+        first = members[0]
+        if (first.oid, column.name) not in self._shared:
+            columns = [column_of(one, column.name) for one in members]
+            if column.element is not None:
+                columns = [element_of(one) for one in columns]
+            parts = [
+                (self.rows_of(one) - nulls_of([its], self.rows_of(one)), its.statistics)
+                for one, its in zip(members, columns, strict=True)
+                if its.statistics is not None
+            ]
+            if not parts:
+                return None
+            self._shared[first.oid, column.name] = shared_texts(
+                columns[0],
+                parts,
+                frozenset().union(*(one.literals for one in members)),
+                self._seed_of(first, (column.name,)),
+            )
+        shared = self._shared[first.oid, column.name]
+        return shared.of_part([one.oid for one in members].index(table.oid), len(members))
 
     def _most_repeats(self, table: StoredTable, one: Component) -> int | None:
         """Return how many rows may share a value, since a key's other columns distinguish them; None: any."""

@@ -39,7 +39,7 @@ def made_up_texts(numbers: Integers, total: int, lengths: Integers, alphabet: by
     """
     digits = _digits(total, len(alphabet))
     lengths = np.clip(lengths, digits, _LONGEST)
-    width = int(lengths.max(initial=1))
+    width = int(lengths.max(initial=digits))
     letters = np.frombuffer(alphabet, dtype=np.uint8)
     matrix = np.empty((len(numbers), width), dtype=np.uint8)
     codes = _spread(numbers, total, len(alphabet) ** digits)

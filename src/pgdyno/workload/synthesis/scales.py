@@ -60,7 +60,7 @@ def scale_of(type_: str, labels: Sequence[str], known: Sequence[str], modifier: 
         return _labels(labels)
     if type_ == "numeric":
         return _decimals(known, modifier)
-    return _SCALES.get(type_)
+    return _SCALES.get(type_) or RANGES.get(type_)
 
 
 def _whole(text: str) -> int | None:
@@ -177,6 +177,17 @@ def _durations(values: NDArray[np.generic]) -> list[str]:
     return [f"{one} microseconds" for one in values.tolist()]
 
 
+def _ranges(bounds: Scale, length: int, form: str) -> Scale:
+    """Return a scale of ranges of equal length, of which two overlap only if they are equal."""
+
+    def render(values: NDArray[np.generic]) -> list[str]:
+        lows = values.astype(np.int64) * length
+        return list(map(form.format, bounds.render(lows), bounds.render(lows + length)))
+
+    low, high = bounds.usual
+    return Scale(lambda _: None, render, (low // length, high // length))
+
+
 _2020_US = 1_577_836_800_000_000
 _YEARS_US = 5 * 365 * _DAY_US
 _INTEGER = Scale(_whole, _texts, (1, 1_000_000))
@@ -194,3 +205,17 @@ _SCALES = {
     "time": Scale(_time_of_day, _times_of_day, (0, _DAY_US - 1)),
     "interval": Scale(_duration, _durations, (0, _DAY_US)),
 }
+_HOUR_US = 3600 * _SECOND_US
+RANGES = {
+    f"{name}{kind}": _ranges(of, length, form)
+    for name, of, length in (
+        ("int4", _INTEGER, 1),
+        ("int8", _INTEGER, 1),
+        ("num", _INTEGER, 1),
+        ("date", _SCALES["date"], 1),
+        ("ts", _SCALES["timestamp"], _HOUR_US),
+        ("tstz", _SCALES["timestamptz"], _HOUR_US),
+    )
+    for kind, form in (("range", "[{},{})"), ("multirange", "{{[{},{})}}"))
+}
+"""Scales of ranges by type: statistics have no values of them, so each is one day, hour or number long."""

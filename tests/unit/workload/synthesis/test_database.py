@@ -187,3 +187,75 @@ def test_any_statistics_make_as_many_rows(
     known = {one for one in found[1] if one != ("\\N",)}
     if key and known and has_order(column):
         assert {one for one in found[2] if one != ("\\N",)} <= known
+
+
+def partition(oid: int, rows: int, seen: ColumnStatistics, *keys: tuple[str, ...]) -> StoredTable:
+    columns = TableColumn("kind", "text", -1, is_not_null=True, statistics=seen), integers("n", -1, high=rows)
+    return StoredTable(oid, "s", f"events_{oid}", rows, 0, columns, keys, parent=9)
+
+
+def kinds(common: tuple[str, ...], *shares: float) -> ColumnStatistics:
+    return ColumnStatistics(0.0, 6, len(common), common, shares, (), 0.0)
+
+
+def texts_of(made: MadeUpDatabase, oid: int) -> Counter[str]:
+    return Counter(one for (one,) in rows_of(made, oid, "kind"))
+
+
+def test_values_that_partitions_share_are_equal_texts() -> None:
+    """Common ones of different frequency, one in two of three partitions, and bounds of a small partition."""
+    tables = (
+        partition(1, 4000, kinds(("click", "view", "buy"), 0.5, 0.25, 0.25)),
+        partition(2, 1000, kinds(("view", "click"), 0.9, 0.1)),
+        partition(3, 2, ColumnStatistics(0.0, 6, -1, (), (), ("buy", "view"), 1.0)),
+    )
+    made = MadeUpDatabase(tables, 1.0, 1)
+    first, second, third = (texts_of(made, oid) for oid in (1, 2, 3))
+    by_count = {count: text for text, count in second.items()}
+    click, view = by_count[100], by_count[900]
+    assert (first[click], first[view]) == (2000, 1000)
+    [buy] = first.keys() - {click, view}
+    assert (first[buy], third) == (1000, Counter([buy, view]))
+    assert sorted([buy, click, view]) == [buy, click, view]  # in the order of the originals
+    assert not {"buy", "click", "view"} & first.keys()
+
+
+def test_a_fixed_number_of_values_is_the_same_in_each_partition() -> None:
+    users = tuple(f"user {number:04d}" for number in range(0, 1000, 10))
+    seen = ColumnStatistics(0.0, 10, 1000, ("user 0500",), (0.1,), users, 0.0)
+    made = MadeUpDatabase((partition(1, 20_000, seen), partition(2, 20_000, seen)), 1.0, 1)
+    first, second = texts_of(made, 1), texts_of(made, 2)
+    assert first == second
+    assert len(first) == pytest.approx(1000, abs=5)
+    assert first.most_common(1)[0][1] == 2000
+
+
+def test_values_that_grow_with_the_rows_are_others_in_each_partition() -> None:
+    notes = tuple(f"note {number:04d}" for number in range(0, 1000, 10))
+    seen = ColumnStatistics(0.0, 10, -0.5, ("note 0500",), (0.1,), notes, 0.0)
+    made = MadeUpDatabase((partition(1, 2000, seen), partition(2, 2000, seen)), 1.0, 1)
+    first, second = texts_of(made, 1), texts_of(made, 2)
+    assert len(first) == len(second) == pytest.approx(1000, abs=20)
+    [(common, count)] = first.most_common(1)
+    assert (count, second[common]) == (200, 200)
+    assert len(first.keys() & second.keys()) < 25
+
+
+def test_keys_of_partitions_with_shared_texts_differ() -> None:
+    seen = ColumnStatistics(0.0, 6, 40, ("a", "b"), (0.3, 0.2), tuple("cdefghij"), 0.0)
+    key = ("kind", "n")
+    made = MadeUpDatabase((partition(1, 3000, seen, key), partition(2, 500, seen, key)), 1.0, 1)
+    for oid, rows in ((1, 3000), (2, 500)):
+        assert len(set(rows_of(made, oid, "kind", "n"))) == rows
+
+
+@given(first=_STATISTICS, second=_STATISTICS, rows=st.integers(0, 400), others=st.integers(0, 400))
+@settings(deadline=None, max_examples=100)
+def test_any_statistics_of_partitions_make_as_many_rows(
+    first: ColumnStatistics, second: ColumnStatistics, rows: int, others: int
+) -> None:
+    made = MadeUpDatabase((partition(1, rows, first), partition(2, others, second)), 1.0, 1)
+    assert [texts_of(made, oid).total() for oid in (1, 2)] == [rows, others]
+    known = {*first.common, *first.bounds} & {*first.common}
+    common = {one for one in known if len(one) > 3}
+    assert not common & texts_of(made, 1).keys()

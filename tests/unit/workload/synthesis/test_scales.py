@@ -36,6 +36,33 @@ def test_values_come_back_as_postgresql_reads_them(type_: str, modifier: int, te
     assert scale.render(np.array([value])) == [again]
 
 
+@pytest.mark.parametrize(
+    ("type_", "first", "second"),
+    [
+        ("int4range", "[1,2)", "[2,3)"),
+        ("numrange", "[1,2)", "[2,3)"),
+        ("daterange", "[2020-01-01,2020-01-02)", "[2020-01-02,2020-01-03)"),
+        ("datemultirange", "{[2020-01-01,2020-01-02)}", "{[2020-01-02,2020-01-03)}"),
+        (
+            "tsrange",
+            "[2020-01-01T00:00:00.000000,2020-01-01T01:00:00.000000)",
+            "[2020-01-01T01:00:00.000000,2020-01-01T02:00:00.000000)",
+        ),
+        (
+            "tstzrange",
+            "[2020-01-01T00:00:00.000000+00,2020-01-01T01:00:00.000000+00)",
+            "[2020-01-01T01:00:00.000000+00,2020-01-01T02:00:00.000000+00)",
+        ),
+    ],
+)
+def test_ranges_begin_where_the_one_before_ends(type_: str, first: str, second: str) -> None:
+    scale = scale_of(type_, (), (), -1)
+    assert scale is not None
+    low = int(scale.usual[0])
+    assert scale.render(np.array([low, low + 1])) == [first, second]
+    assert scale.parse(first) is None  # statistics have no ranges
+
+
 def test_labels_are_in_the_order_of_their_type() -> None:
     scale = scale_of("mood", ("sad", "ok", "happy"), (), -1)
     assert scale is not None
