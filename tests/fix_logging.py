@@ -12,13 +12,14 @@ from tests.fix_servers import RealServer, wait_until
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.store.workload_file import read_workload_file
 
-SETTINGS = """
+PREFIX = "%m [%p] %q%u@%d app=%a "
+SETTINGS = f"""
 shared_preload_libraries = 'pg_stat_statements'
 logging_collector = on
 log_directory = 'log'
 log_filename = 'of-%H%M%S'
 log_file_mode = 0644
-log_line_prefix = '%m [%p] %q%u@%d app=%a '
+log_line_prefix = '{PREFIX}'
 """
 _SUFFIXES = {"csvlog": ".csv", "jsonlog": ".json", "stderr": ""}
 

@@ -47,6 +47,12 @@ _WATCHED_S = 60.0
     help="Read the server's logs (csvlog, jsonlog, stderr) instead of watching it; repeatable, in any order.",
 )
 @click.option(
+    "--log-line-prefix",
+    "line_prefix",
+    metavar="PREFIX",
+    help="With --log: log_line_prefix when text logs were written [default: the server's current one].",
+)
+@click.option(
     "--script",
     "scripts",
     multiple=True,
@@ -67,6 +73,7 @@ def capture(
     dsn: str | None,
     seconds: float | None,
     logs: tuple[Path, ...],
+    line_prefix: str | None,
     scripts: tuple[str, ...],
     is_keeping_values: bool,
     replace: bool,
@@ -85,7 +92,8 @@ def capture(
     from pgdyno.cli._server_options import warn_about_password
     from pgdyno.store.workload_file import workload_name, write_workload_file
 
-    _require_one_source(seconds, logs, scripts, is_keeping_values=is_keeping_values)
+    _require_one_source(seconds, logs, scripts)
+    _require_logs(logs, line_prefix, is_keeping_values=is_keeping_values)
     name = workload_name(file)
     if file.exists() and not replace:
         raise UsageError(f'"{file}" already exists', hint="choose another name, or add --replace")
@@ -94,7 +102,7 @@ def capture(
     progress = open_progress()
     try:
         if logs:
-            workload = _from_logs(dsn, name, logs, progress, is_keeping_values=is_keeping_values)
+            workload = _from_logs(dsn, name, logs, line_prefix, progress, is_keeping_values=is_keeping_values)
         elif scripts:
             workload = _from_scripts(dsn, name, scripts, progress)
         else:
@@ -118,9 +126,7 @@ def show_workload(workload: CapturedWorkload, *, is_json: bool) -> None:
         echo(workload_text(workload), nl=False)
 
 
-def _require_one_source(
-    seconds: float | None, logs: tuple[Path, ...], scripts: tuple[str, ...], *, is_keeping_values: bool
-) -> None:
+def _require_one_source(seconds: float | None, logs: tuple[Path, ...], scripts: tuple[str, ...]) -> None:
     given = [
         option
         for option, is_given in (("--log", logs), ("--script", scripts), ("--for", seconds is not None))
@@ -130,6 +136,13 @@ def _require_one_source(
         raise UsageError(
             f"{' and '.join(given)} are mutually exclusive",
             detail="a workload is captured from a running server, from its logs, or from scripts",
+        )
+
+
+def _require_logs(logs: tuple[Path, ...], line_prefix: str | None, *, is_keeping_values: bool) -> None:
+    if line_prefix is not None and not logs:
+        raise UsageError(
+            "--log-line-prefix requires --log", detail="statistics and scripts have no lines of a log"
         )
     if is_keeping_values and not logs:
         raise UsageError(
@@ -154,8 +167,14 @@ def _from_scripts(
 
 
 def _from_logs(
-    dsn: str | None, name: str, logs: tuple[Path, ...], progress: Progress, *, is_keeping_values: bool
+    dsn: str | None,
+    name: str,
+    logs: tuple[Path, ...],
+    line_prefix: str | None,
+    progress: Progress,
+    *,
+    is_keeping_values: bool,
 ) -> CapturedWorkload:
     from pgdyno.workload.capture_log import LogCaptureRequest, capture_log
 
-    return capture_log(LogCaptureRequest(dsn, name, logs, is_keeping_values), progress)
+    return capture_log(LogCaptureRequest(dsn, name, logs, is_keeping_values, line_prefix), progress)

@@ -17,7 +17,7 @@ def check_log(data: bytes) -> None:
     """A log has as many calls as transactions have, but for those that are cut; texts have no constants."""
     lines = data.decode(errors="replace").splitlines(keepends=True)
     with refused_in_words():
-        log = recognise(lines[:100], _PREFIX)
+        log = recognise(lines[:100], _PREFIX, ("bank", "shop"))
         if log is None:
             return
         load = LoggedLoad("shop", Values(is_keeping=True))
@@ -25,6 +25,8 @@ def check_log(data: bytes) -> None:
         load.finish()
         within = sum(one.count * times for one in load.transactions() for _, times in one.calls)
         assert round(within) <= load.calls
+        if load.seconds > 0 and load.most_sessions:
+            assert load.clients <= load.most_sessions + 1e-6
         assert all(parameterised(sql).sql == sql for sql in load.texts.sql.values() if "…" not in sql)
 
 

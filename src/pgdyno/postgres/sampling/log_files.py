@@ -20,9 +20,11 @@ _HEAD_LINES, _HEAD_CHARACTERS = 1000, 4 << 20  # arbitrary: text between entries
 _REPORT_EVERY_S = 1.0
 _SETTINGS = """
 SELECT name, pg_catalog.current_setting(name)
-FROM pg_catalog.unnest(ARRAY['log_line_prefix', 'log_statement', 'log_min_duration_statement',
-    'log_min_duration_sample', 'log_statement_sample_rate', 'log_transaction_sample_rate']) AS name
+FROM pg_catalog.unnest(ARRAY['log_line_prefix', 'lc_messages', 'log_statement',
+    'log_min_duration_statement', 'log_min_duration_sample', 'log_statement_sample_rate',
+    'log_transaction_sample_rate']) AS name
 """
+_DATABASES = "SELECT datname FROM pg_catalog.pg_database"
 _LOGGING_EVERY = (
     {"log_statement": "all"},
     {"log_min_duration_statement": "0"},
@@ -34,9 +36,14 @@ _LOGGING_EVERY = (
 
 @dataclass(frozen=True)
 class LogSettings:
-    """``line_prefix`` is log_line_prefix; ``partial``: the settings, if they omit statements, else empty."""
+    """``line_prefix`` is log_line_prefix, ``language`` lc_messages. ``databases`` are all of the server's.
+
+    ``partial``: the settings, if they omit statements, else empty.
+    """
 
     line_prefix: str
+    language: str
+    databases: tuple[str, ...]
     partial: Mapping[str, str]
 
 
@@ -45,9 +52,10 @@ def read_log_settings(connection: Connection) -> LogSettings:
     """Return a server's current logging settings. Raises: ServerError."""
     with server_errors_converted():
         settings = {str(name): str(value) for name, value in connection.execute(_SETTINGS).fetchall()}
-    prefix = settings.pop("log_line_prefix")
+        databases = tuple(str(name) for (name,) in connection.execute(_DATABASES).fetchall())
+    prefix, language = settings.pop("log_line_prefix"), settings.pop("lc_messages")
     is_every = any(one.items() <= settings.items() for one in _LOGGING_EVERY)
-    return LogSettings(prefix, {} if is_every else settings)
+    return LogSettings(prefix, language, databases, {} if is_every else settings)
 
 
 def read_head(path: Path) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pgdyno.model.experiments.captured import Protocol
+from pgdyno.workload.capture.counted_texts import arguments_of, prepared_by
 
 _BEGINNING = datetime(1970, 1, 1)  # noqa: DTZ001 — a log names its time zone, the same in every entry
 _TO_MILLISECONDS = 23  # characters: "2026-11-25 12:35:23.957"
@@ -24,9 +25,15 @@ _PARAMETER = re.compile(r"\$(\d{1,5}) = (?:(NULL)|'((?:[^']|'')*)')(?:, |$)")
 _PARAMETERS = re.compile(r"parameters: ", re.IGNORECASE)  # with a capital letter since PostgreSQL 16
 _UNNAMED = "<unnamed>"  # followed by "/" and the portal's name, if it has one
 _CUT = "..."  # the end of a value truncated to log_parameter_max_length
+_PREPARED = "prepare: "  # before the text of PREPARE, in the detail of EXECUTE
+# As translations have it: a duration after other words, or a statement after words and a colon.
+_FOREIGN = re.compile(
+    r"(?!duration: )[^\d\n]{2,40}\d+\.\d{3} \w"
+    r"|[^:\n]{1,60}: ?(?i:SELECT|INSERT|UPDATE|DELETE|WITH|BEGIN|COMMIT|ROLLBACK)\b"
+)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: a log has millions, and frozen ones take twice as long to make
 class LogEntry:
     """A log entry. Missing texts are empty, other missing fields are None.
 
@@ -55,7 +62,7 @@ def seconds(timestamp: str) -> float | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Logged:
     """A step of a statement, or only a duration. ``sql`` is None for only a duration.
 
@@ -83,7 +90,7 @@ def read_message(message: str, detail: str) -> Logged | None:
         return None
     step = found["step"]
     is_execution = step in {"statement", "execute"}
-    return Logged(
+    logged = Logged(
         sql=found["sql"],
         ms=None if found["ms"] is None else float(found["ms"]),
         protocol=None if step is None else _protocol(step, found["name"]),
@@ -91,6 +98,23 @@ def read_message(message: str, detail: str) -> Logged | None:
         is_parse=step == "parse",
         values=_values(detail) if is_execution and detail else {},
     )
+    return logged if step != "statement" else _executed(logged, detail)
+
+
+def _executed(logged: Logged, detail: str) -> Logged:
+    """Return the statement that EXECUTE runs, with the constants among its arguments; PREPARE runs none."""
+    sql = logged.sql or ""
+    if prepared_by(sql) is not None:
+        return replace(logged, is_execution=False)
+    arguments, prepared = arguments_of(sql), prepared_by(detail.removeprefix(_PREPARED))
+    if arguments is None or prepared is None:
+        return logged
+    return replace(logged, sql=prepared, protocol="prepared", values=arguments)
+
+
+def is_foreign(message: str) -> bool:
+    """Whether a message without a statement looks like one about a statement in another language."""
+    return _FOREIGN.match(message) is not None
 
 
 def _protocol(step: str, name: str | None) -> Protocol:

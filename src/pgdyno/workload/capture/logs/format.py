@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pgdyno.workload.capture.logs.csv_entries import csv_entries, is_csv
@@ -12,6 +12,8 @@ from pgdyno.workload.capture.logs.line_prefix import prefix_pattern
 from pgdyno.workload.capture.logs.stderr_entries import is_stderr, stderr_entries
 
 Entries = Iterator[LogEntry | None]
+TEXT = "stderr"
+"""The name of the format with log_line_prefix at the beginning of its lines."""
 
 
 @dataclass(frozen=True)
@@ -26,17 +28,22 @@ class LogFormat:
         times = (entry.at_s for entry in self.entries(head) if entry is not None)
         return next((one for one in times if one is not None), 0.0)
 
+    def unreadable(self, lines: Iterable[str]) -> Iterator[str]:
+        """Yield the lines of a text log that belong to no entry."""
+        return (line for line in lines if list(self.entries([line])) == [None])
 
-def recognise(head: Sequence[str], line_prefix: str) -> LogFormat | None:
+
+def recognise(head: Sequence[str], line_prefix: str, databases: Collection[str] = ()) -> LogFormat | None:
     """Return the format of a file's first lines; None if it is not a log.
 
-    ``line_prefix`` is the server's log_line_prefix. Raises: UsageError if it does not identify sessions.
+    ``line_prefix`` is the log's log_line_prefix, ``databases`` the server's. Raises: UsageError if the prefix
+    does not identify sessions.
     """
     if is_json(head):
         return LogFormat("jsonlog", json_entries)
     if is_csv(head):
         return LogFormat("csvlog", csv_entries)
-    pattern = prefix_pattern(line_prefix)
+    pattern = prefix_pattern(line_prefix, databases)
     if is_stderr(head, pattern):
-        return LogFormat("stderr", lambda lines: stderr_entries(lines, pattern))
+        return LogFormat(TEXT, lambda lines: stderr_entries(lines, pattern))
     return None

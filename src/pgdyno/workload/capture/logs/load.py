@@ -4,76 +4,31 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from array import array
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pgdyno.model.experiments.captured import Protocol
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.workload.capture.logs.entry import LogEntry, Logged, read_message
+from pgdyno.workload.capture.logs.dependencies import Dependencies, TransactionSoFar
+from pgdyno.workload.capture.logs.entry import LogEntry, Logged, is_foreign, read_message
+from pgdyno.workload.capture.logs.line_prefix import UNKNOWN
 from pgdyno.workload.capture.logs.sequences import MOST_KINDS, LoggedSession, Sequences
 from pgdyno.workload.capture.logs.texts import MOST_CHARACTERS, MOST_PARAMETERS, MOST_TEXTS, Execution, Texts
 from pgdyno.workload.capture.logs.values import Values
 from pgdyno.workload.capture.protocol import note_on_protocols
-from pgdyno.workload.capture.statements import TransactionPart, is_about_statistics, is_query
-from pgdyno.workload.capture.ties import Place
+from pgdyno.workload.capture.statements import ENDS, TransactionPart, is_query
 from pgdyno.workload.capture.transactions import SeenTransaction
-
-_MOST_CALLS = 200  # compared per statement: arbitrary; parameters equal in all of them are equal in all calls
-_MOST_PLACES = 100  # parameters compared per transaction, and per call: arbitrary
-_MOST_PAIRS = 200_000  # in total: they take some ten megabytes
-_LONGEST = 100  # characters of a compared value
-_EQUAL = 0.95  # of the calls: some transactions may differ
-_VARIED = 5  # distinct values needed: constants that happen to be equal are not a tie
-
-
-@dataclass
-class Equalities:
-    """Pairs of parameters, the earlier first: how often they were compared, and how often equal."""
-
-    _calls: Counter[int] = field(default_factory=Counter)
-    _compared: Counter[tuple[Place, Place]] = field(default_factory=Counter)
-    _equal: Counter[tuple[Place, Place]] = field(default_factory=Counter)
-    _values: defaultdict[Place, set[str]] = field(default_factory=lambda: defaultdict(set))
-
-    def add(self, before: dict[Place, str], statement: int, values: Mapping[int, str | None]) -> None:
-        """Compare a call's values with the earlier ones of its transaction, and add them to ``before``."""
-        self._calls[statement] += 1
-        is_compared = self._calls[statement] <= _MOST_CALLS
-        for number, value in sorted(values.items())[:_MOST_PLACES]:
-            if value is None or len(value) > _LONGEST:
-                continue
-            place = statement, number
-            if is_compared:
-                self._compare(before, place, value)
-            if len(before) < _MOST_PLACES:
-                before.setdefault(place, value)
-
-    def earlier(self) -> dict[Place, list[Place]]:
-        """Return for each parameter the earlier ones that are the same value, without coincidences."""
-        found: dict[Place, list[Place]] = {place: [] for _, place in self._compared}
-        for (earlier, place), count in self._compared.items():
-            is_same = self._equal[earlier, place] >= _EQUAL * count
-            if is_same and len(self._values[place]) >= _VARIED:
-                found[place].append(earlier)
-        return found
-
-    def _compare(self, before: Mapping[Place, str], place: Place, value: str) -> None:
-        if len(self._values[place]) < _VARIED:
-            self._values[place].add(value)
-        for earlier, other in before.items():
-            pair = earlier, place
-            if earlier != place and (pair in self._compared or len(self._compared) < _MOST_PAIRS):
-                self._compared[pair] += 1
-                self._equal[pair] += value == other
-
 
 _MOST_SESSIONS = 10_000  # open at a time: more than any server has; beyond it, the oldest are taken as ended
 _MOST_PAUSES = 100_000  # the first ones are kept: they represent all
+_MOST_DATABASES = 1000  # counted separately: arbitrary
 _OURS = "pgdyno"  # prefix of the application names of pgdyno's sessions
 _FAILURES = frozenset({"ERROR", "FATAL", "PANIC"})
 _CONNECTED = "connection "  # received, authenticated, authorized: a session's first entries
-_CONTROL = (TransactionPart.BEGIN, TransactionPart.END)
+_CONTROL = (TransactionPart.BEGIN, *ENDS)
 _CHAINS = re.compile(r"\bAND\s+CHAIN\b", re.IGNORECASE)
 
 
@@ -94,22 +49,27 @@ class _Running:
     logged: Logged | None = None
     began_s: float | None = None
     ended_s: float | None = None  # end of its latest transaction, if nothing began since
-    values: dict[Place, str] = field(default_factory=dict)
+    so_far: TransactionSoFar = field(default_factory=TransactionSoFar)
+    first_s: float = math.inf  # start of its first statement, or its first entry
+    last_s: float = -math.inf
+    is_working: bool = False  # it has executed a statement
 
 
 @dataclass
 class LoggedLoad:
     """A database's load according to a log.
 
-    ``entries`` counts the entries read, ``unread`` unreadable ones, ``elsewhere`` those of other databases.
+    ``entries`` counts the entries read, ``unread`` unreadable ones, ``elsewhere`` those of other databases by
+    name, ``foreign`` messages about statements in another language than English.
     """
 
     database: str
     values: Values
     entries: int = 0
     unread: int = 0
-    elsewhere: int = 0
-    equalities: Equalities = field(default_factory=Equalities)
+    elsewhere: Counter[str] = field(default_factory=Counter)
+    foreign: int = 0
+    dependencies: Dependencies = field(default_factory=Dependencies)
     texts: Texts = field(default_factory=Texts)
     sequences: Sequences = field(default_factory=Sequences)
     _sent: Counter[Protocol] = field(default_factory=Counter)  # executed queries
@@ -120,6 +80,9 @@ class LoggedLoad:
     _pauses: list[float] = field(default_factory=list)
     _has_milliseconds: bool = False
     _spans: list[list[float]] = field(default_factory=list)  # first and last time of each file
+    # Times of sessions that executed statements: of the first statement or entry, and of the last entry.
+    _firsts: array[float] = field(default_factory=lambda: array("d"))
+    _lasts: array[float] = field(default_factory=lambda: array("d"))
 
     def read(self, entries: Iterable[LogEntry | None]) -> None:
         """Add the entries of a file; those of a session are in order."""
@@ -130,7 +93,7 @@ class LoggedLoad:
                 continue
             self.entries += 1
             if entry.database is not None and entry.database != self.database:
-                self.elsewhere += 1
+                self._pass(entry.database)
             elif not entry.application.startswith(_OURS):
                 self._take(entry)
 
@@ -153,16 +116,22 @@ class LoggedLoad:
     @property
     def seconds(self) -> float:
         """Time covered by the files, from first to last entry; overlaps count once. 0 if unknown."""
-        total, until_s = 0.0, -math.inf
-        for first_s, last_s in sorted(span for span in self._spans if span):
-            total += max(0.0, last_s - max(first_s, until_s))
-            until_s = max(until_s, last_s)
-        return total
+        return self._covered_s(-math.inf, math.inf)
 
     @property
     def clients(self) -> float:
         """The mean number of sessions in transactions."""
         return self._busy_s / self.seconds if self.seconds > 0 else 1.0
+
+    @property
+    def most_sessions(self) -> int | None:
+        """The largest number of sessions at a time that executed statements; None without milliseconds."""
+        if not self._has_milliseconds:
+            return None
+        firsts, lasts = sorted(self._firsts), sorted(self._lasts)
+        return max(
+            (began - bisect_left(lasts, first_s) for began, first_s in enumerate(firsts, 1)), default=0
+        )
 
     @property
     def pauses_s(self) -> Sequence[float]:
@@ -220,21 +189,47 @@ class LoggedLoad:
             yield f"{self.sequences.late} transactions left out: they are not of the first {MOST_KINDS} kinds"
         if self.unread:
             yield f"{self.unread} entries could not be read: they are too long, incomplete or ambiguous"
+        if self.foreign:
+            yield f"{self.foreign} messages are not in English: their statements are left out"
         if note := note_on_protocols(self.sent):
             yield note
         yield from self.values.notes()
 
+    def _pass(self, database: str) -> None:
+        """Count an entry of another database."""
+        if database and database != UNKNOWN:
+            is_room = database in self.elsewhere or len(self.elsewhere) < _MOST_DATABASES
+            self.elsewhere[database if is_room else "…"] += 1
+
+    def _extend_span(self, at_s: float) -> None:
+        """Extend the time covered by the current file."""
+        span = self._spans[-1]
+        if not span:
+            span.extend((at_s, at_s))
+        elif at_s > span[1]:
+            span[1] = at_s
+        elif at_s < span[0]:
+            span[0] = at_s
+        self._has_milliseconds |= not at_s.is_integer()
+
+    def _covered_s(self, first_s: float, last_s: float) -> float:
+        """Return how much of a period the files cover; overlaps count once."""
+        total, until_s = 0.0, first_s
+        for begin_s, end_s in sorted(span for span in self._spans if span):
+            total += max(0.0, min(end_s, last_s) - max(begin_s, until_s))
+            until_s = max(until_s, end_s)
+        return total
+
     def _take(self, entry: LogEntry) -> None:
         if entry.at_s is not None:
-            times = (*self._spans[-1], entry.at_s)
-            self._spans[-1] = [min(times), max(times)]
-            self._has_milliseconds |= not entry.at_s.is_integer()
+            self._extend_span(entry.at_s)
         if entry.severity in _FAILURES:
             self._fail(entry)
             return
         running = self._running(entry)
         logged = read_message(entry.message, entry.detail)
         if logged is None:
+            self.foreign += is_foreign(entry.message)
             return
         if logged.sql is None:
             self._count(running, logged.ms, entry.at_s)
@@ -242,10 +237,12 @@ class LoggedLoad:
         self._count(running)
         if logged.is_parse and logged.protocol == "prepared" and is_query(logged.sql):
             self._named += 1
-        if not logged.is_execution or is_about_statistics(logged.sql):
+        if not logged.is_execution:
             return
         running.text, running.logged = logged.sql, logged
         running.began_s = None if entry.at_s is None else entry.at_s - (logged.ms or 0.0) / 1000
+        if running.began_s is not None:
+            running.first_s = min(running.first_s, running.began_s)
         running.waiting = self.texts.executions(logged.sql, is_simple=logged.is_simple)
         if logged.ms is not None:
             self._count(running, logged.ms, entry.at_s)
@@ -257,6 +254,9 @@ class LoggedLoad:
             running = self._sessions[entry.session] = _Running(LoggedSession(self.sequences, is_known))
             if len(self._sessions) > _MOST_SESSIONS:
                 self._leave(self._sessions.pop(next(iter(self._sessions))))
+        if entry.at_s is not None:
+            running.first_s = min(running.first_s, entry.at_s)
+            running.last_s = max(running.last_s, entry.at_s)
         return running
 
     def _fail(self, entry: LogEntry) -> None:
@@ -269,30 +269,42 @@ class LoggedLoad:
     def _leave(self, running: _Running) -> None:
         self._count(running)
         running.session.leave()
-        self._busy_s += running.session.busy_s
+        busy_s = running.session.busy_s
+        if running.is_working and running.first_s <= running.last_s:
+            self._firsts.append(running.first_s)
+            self._lasts.append(running.last_s)
+            # Statements may have begun before the log, and durations be rounded.
+            busy_s = min(busy_s, self._covered_s(running.first_s, running.last_s))
+        self._busy_s += busy_s
 
     def _count(self, running: _Running, ms: float | None = None, ended_s: float | None = None) -> None:
         """Count the statements that a session executed in ``ms`` milliseconds together."""
+        if not running.waiting:
+            return
         has_ended = ms is not None and ended_s is not None
         ended_s = running.began_s if ended_s is None else ended_s
-        waiting, running.waiting = running.waiting, ()
-        waiting = self._in_a_transaction(running, waiting)
-        if waiting:
-            self._take_pause(running)
+        waiting, running.waiting = self._in_a_transaction(running, running.waiting), ()
+        running.is_working = True
+        self._take_pause(running)
+        each_ms = None if ms is None else ms / len(waiting)
+        protocol = None if running.logged is None else running.logged.protocol
         for one in waiting:
-            counts = self._counts.setdefault(one.statement, _Counts())
+            counts = self._counts.get(one.statement)
+            if counts is None:
+                counts = self._counts[one.statement] = _Counts()
             counts.calls += 1
-            if one.part is TransactionPart.QUERY and running.logged is not None and running.logged.protocol:
-                self._sent[running.logged.protocol] += 1
-            if ms is not None:
+            is_control = one.part in _CONTROL
+            if protocol is not None and one.part is TransactionPart.QUERY:
+                self._sent[protocol] += 1
+            if each_ms is not None:
                 counts.timed += 1
-                counts.time_ms += ms / len(waiting)
-            if not running.session.is_in_block and ms is not None:
-                self._busy_s += ms / len(waiting) / 1000
-            chains = one.part is not None and _CHAINS.search(self.texts.sql[one.statement]) is not None
+                counts.time_ms += each_ms
+                if not is_control and not running.session.is_in_block:
+                    running.session.busy_s += each_ms / 1000
+            chains = is_control and _CHAINS.search(self.texts.sql[one.statement]) is not None
             running.session.run(one.statement, one.part, (running.began_s, ended_s), chains=chains)
             self._take_values(running, one)
-        if waiting and has_ended and not running.session.is_in_block:
+        if has_ended and not running.session.is_in_block:
             running.ended_s = ended_s
 
     def _take_pause(self, running: _Running) -> None:
@@ -304,16 +316,15 @@ class LoggedLoad:
             self._pauses.append(max(0.0, running.began_s - ended_s))
 
     def _take_values(self, running: _Running, one: Execution) -> None:
-        values = {**(running.logged.values if running.logged is not None else {}), **one.values}
+        values = one.values if running.logged is None else running.logged.values | one.values
         self.values.add(one.statement, values)
         if one.part is TransactionPart.BEGIN or not running.session.is_in_block:
-            running.values.clear()
-        self.equalities.add(running.values, one.statement, values)
+            running.so_far.clear()
+        self.dependencies.add(running.so_far, one.statement, values)
 
     def _in_a_transaction(self, running: _Running, waiting: tuple[Execution, ...]) -> tuple[Execution, ...]:
         """Add BEGIN and COMMIT around several statements that were sent in one text outside a block."""
-        is_block = running.session.is_in_block or any(one.part in _CONTROL for one in waiting)
-        if len(waiting) < 2 or is_block:
+        if len(waiting) < 2 or running.session.is_in_block or any(one.part in _CONTROL for one in waiting):
             return waiting
         control = self.texts.executions("BEGIN; COMMIT", is_simple=True)
         return (control[0], *waiting, control[-1]) if len(control) == 2 else waiting

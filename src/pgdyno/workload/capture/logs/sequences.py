@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pgdyno.workload.capture.statements import TransactionPart
+from pgdyno.workload.capture.statements import ENDS, TransactionPart
 from pgdyno.workload.capture.transactions import SeenTransaction
 
 MOST_KINDS = 1000
@@ -74,7 +74,7 @@ class LoggedSession:
         """Add the next statement with its start and end; ``chains``: it begins another block at once."""
         if part is TransactionPart.BEGIN:
             self._begin(statement, time_s[0])
-        elif part is TransactionPart.END:
+        elif part in ENDS:
             self._end(statement, time_s[1], chains=chains)
         elif self._block is not None:
             self._block[statement] = self._block.get(statement, 0) + 1

@@ -32,9 +32,9 @@ def stderr_entries(lines: Iterable[str], pattern: LinePattern) -> Iterator[LogEn
         elif found["severity"] is not None:
             if entry is not None:
                 yield entry.whole()
-            entry = _Entry(found)
+            entry = _Entry(found, pattern.session(found))
         elif entry is not None:
-            entry.go_on(found)
+            entry.go_on(found, pattern.session(found))
     if entry is not None:
         yield entry.whole()
 
@@ -42,18 +42,19 @@ def stderr_entries(lines: Iterable[str], pattern: LinePattern) -> Iterator[LogEn
 class _Entry:
     """An entry being read."""
 
-    def __init__(self, found: re.Match[str]) -> None:
-        self._prefix = found.groupdict()
-        self._session = _session(self._prefix)
-        self._texts: dict[str, list[str]] = {}
-        self._size = 0
-        self._part: str | None = _MESSAGE
-        self.add(found["text"])
+    __slots__ = ("_found", "_part", "_session", "_size", "_texts")
 
-    def go_on(self, found: re.Match[str]) -> None:
+    def __init__(self, found: re.Match[str], session: str) -> None:
+        text = found["text"]
+        self._found = found
+        self._session = session
+        self._texts = {_MESSAGE: [text]}
+        self._size = len(text)
+        self._part: str | None = _MESSAGE
+
+    def go_on(self, found: re.Match[str], session: str) -> None:
         """Begin a part such as DETAIL; it is ignored if it is from a different session."""
-        is_ours = _session(found.groupdict()) == self._session
-        self._part = found["part"] if is_ours else None
+        self._part = found["part"] if session == self._session else None
         self.add(found["text"])
 
     def interrupt(self) -> None:
@@ -70,7 +71,7 @@ class _Entry:
         """Return the entry; None if it is too long."""
         if self._size > MOST_CHARACTERS:
             return None
-        known = self._prefix
+        known = self._found.groupdict()
         line = known.get("l")
         return LogEntry(
             at_s=_at(known),
@@ -78,15 +79,11 @@ class _Entry:
             database=known.get("d"),
             application=(known.get("a") or "").strip(),
             severity=known["severity"] or "",
-            message="".join(self._texts.get(_MESSAGE, ())),
+            message="".join(self._texts[_MESSAGE]),
             detail="".join(self._texts.get(_DETAIL, ())),
             query="".join(self._texts.get(_STATEMENT, ())),
             line=None if line is None else int(line),
         )
-
-
-def _session(prefix: Mapping[str, str | None]) -> str:
-    return prefix.get("c") or prefix.get("p") or ""
 
 
 def _at(prefix: Mapping[str, str | None]) -> float | None:

@@ -1,20 +1,28 @@
-"""Parameters that have the same values, call after call."""
+"""Parameters that have the same values call after call, or follow from others."""
 
 from __future__ import annotations
 
-from pgdyno.workload.capture.logs.load import Equalities
+from collections.abc import Mapping, Sequence
+
+from pgdyno.workload.capture.logs.dependencies import Dependencies, TransactionSoFar
 
 READ, WRITE = 1, 2
+DISTRICTS = (("1", 10), ("2", 500))
+
+
+def dependencies(*transactions: Sequence[tuple[int, Mapping[int, str | None]]]) -> Dependencies:
+    """Compare the values of calls, transaction by transaction."""
+    found, so_far = Dependencies(), TransactionSoFar()
+    for calls in transactions:
+        so_far.clear()
+        for statement, values in calls:
+            found.add(so_far, statement, values)
+    return found
 
 
 def earlier(*transactions: tuple[str | None, str | None]) -> dict[tuple[int, int], list[tuple[int, int]]]:
     """Compare the parameter of a read with that of a write, transaction by transaction."""
-    found = Equalities()
-    for read, write in transactions:
-        before: dict[tuple[int, int], str] = {}
-        found.add(before, READ, {1: read})
-        found.add(before, WRITE, {1: write})
-    return found.earlier()
+    return dependencies(*([(READ, {1: read}), (WRITE, {1: write})] for read, write in transactions)).earlier()
 
 
 def test_parameters_that_are_always_the_same_are_tied() -> None:
@@ -34,7 +42,36 @@ def test_values_that_are_not_known_are_not_compared() -> None:
 
 
 def test_parameters_of_one_statement_are_compared_too() -> None:
-    found = Equalities()
-    for number in range(10):
-        found.add({}, READ, {1: str(number), 2: str(number), 3: "7"})
+    calls = [{1: str(number), 2: str(number), 3: "7"} for number in range(10)]
+    found = dependencies(*([(READ, values)] for values in calls))
     assert found.earlier() == {(READ, 2): [(READ, 1)], (READ, 3): []}
+
+
+def test_a_parameter_that_is_always_one_less_than_another_is_shifted() -> None:
+    numbers = [7, 3, 9, 100, 55, 4]
+    found = dependencies(*([(READ, {1: str(one)}), (WRITE, {1: str(one - 1), 2: "x"})] for one in numbers))
+    assert found.shifted() == {(WRITE, 1): ((READ, 1), -1)}
+    assert found.earlier() == {(WRITE, 1): [], (WRITE, 2): []}
+
+
+def test_differences_that_vary_and_constants_are_not_shifted() -> None:
+    varying = dependencies(*([(READ, {1: str(one)}), (WRITE, {1: str(2 * one)})] for one in range(9)))
+    assert varying.shifted() == {}
+    constant = dependencies(*([(READ, {1: "5"}), (WRITE, {1: "6"})] for _ in range(9)))
+    assert constant.shifted() == {}
+    own = dependencies(*([(READ, {1: str(one), 2: str(one + 99)})] for one in range(9)))  # a range
+    assert own.shifted() == {}
+
+
+def test_numbers_of_lines_are_ordinals() -> None:
+    order = [(WRITE, {1: str(line), 2: str(77 + line % 2)}) for line in range(1, 5)]
+    assert dependencies(order, order, order).ordinals() == {(WRITE, 1)}
+    assert dependencies(*([(WRITE, {1: "1"})] for _ in range(50))).ordinals() == frozenset()
+
+
+def test_a_counter_of_each_row_steps_by_one() -> None:
+    # Two districts, whose next order is 11, 12, … and 501, 502, …
+    calls = [{1: str(first + number), 2: district} for number in range(1, 6) for district, first in DISTRICTS]
+    assert dependencies(*([(WRITE, values)] for values in calls)).steps() == {(WRITE, 1): 1}
+    drawn = [{1: str(37 * number % 11), 2: "1"} for number in range(10)]
+    assert dependencies(*([(WRITE, values)] for values in drawn)).steps() == {}

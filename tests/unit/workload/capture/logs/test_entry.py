@@ -61,6 +61,26 @@ def test_a_value_that_was_cut_is_not_known() -> None:
 
 
 def test_another_detail_has_no_parameters() -> None:
-    found = read_message("statement: EXECUTE s(1)", "prepare: PREPARE s AS SELECT $1")
+    found = read_message("execute s: SELECT 1", "portal: s")
     assert found is not None
     assert found.values == {}
+
+
+def test_execute_runs_the_statement_of_prepare_in_its_detail() -> None:
+    found = read_message(
+        "duration: 1.500 ms  statement: EXECUTE s(1, 'it''s', now())",
+        "prepare: PREPARE s (int) AS SELECT a FROM t WHERE b = $1 AND c IN ($2, $3)",
+    )
+    assert found is not None
+    assert (found.sql, found.ms, found.protocol, found.is_execution) == (
+        "SELECT a FROM t WHERE b = $1::int AND c IN ($2, $3)", 1.5, "prepared", True,
+    )  # fmt: skip
+    assert found.values == {1: "1", 2: "it's"}
+
+
+def test_prepare_runs_nothing_and_execute_without_detail_is_not_known() -> None:
+    prepare = read_message("statement: PREPARE s AS SELECT 1", "")
+    execute = read_message("statement: EXECUTE s", "")
+    assert prepare is not None
+    assert execute is not None
+    assert (prepare.is_execution, execute.is_execution, execute.sql) == (False, True, "EXECUTE s")

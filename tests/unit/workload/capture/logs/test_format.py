@@ -11,7 +11,7 @@ from pgdyno.workload.capture.logs.csv_entries import csv_entries
 from pgdyno.workload.capture.logs.entry import LogEntry
 from pgdyno.workload.capture.logs.format import recognise
 from pgdyno.workload.capture.logs.json_entries import json_entries
-from pgdyno.workload.capture.logs.line_prefix import prefix_pattern
+from pgdyno.workload.capture.logs.line_prefix import beginning, foreign_severity, prefix_pattern
 from pgdyno.workload.capture.logs.stderr_entries import stderr_entries
 
 AT_S = 1795610123.957  # 2026-11-25 12:35:23.957
@@ -187,6 +187,73 @@ def test_entries_of_text_cannot_be_forged_by_a_name(prefix: str, written: str) -
         found = [one for one in stderr_entries(lines(text), prefix_pattern(prefix)) if one is not None]
         assert found[0].message == "statement: SELECT 1"
         assert not any(one.message.startswith(FORGED) or "5936" not in one.session for one in found)
+
+
+def test_verbose_messages_have_a_state_and_a_location() -> None:
+    """As PostgreSQL 18 has written them with log_error_verbosity = verbose."""
+    prefix = STDERR[: STDERR.index("LOG:")]
+    location = f"{prefix}LOCATION:  exec_execute_message, postgres.c:2222\n"
+    text = STDERR.replace("LOG:  ", "LOG:  00000: ") + location
+    [entry] = stderr_entries(lines(text), prefix_pattern(PREFIX))
+    assert same(entry)
+
+
+RECOMMENDED_ONCE = "%m [%p] %q%u@%d %a "
+
+
+@pytest.mark.parametrize(
+    ("names", "database", "application"),
+    [
+        ("app@odd PostgreSQL JDBC Driver", "odd", "PostgreSQL JDBC Driver"),
+        ("me@corp.com@shop PostgreSQL JDBC Driver", "shop", "PostgreSQL JDBC Driver"),
+        ("the app@our shop psql", "our shop", "psql"),
+        ("[unknown]@[unknown] [unknown]", "[unknown]", "[unknown]"),
+        ("app@dropped a b", "dropped", "a b"),
+    ],
+)
+def test_names_may_have_blanks(names: str, database: str, application: str) -> None:
+    message = "duration: 1.316 ms  statement: select n from kv where k='plain'"
+    text = f"{AT} [7] {names} LOG:  {message}\n"
+    pattern = prefix_pattern(RECOMMENDED_ONCE, ["odd", "our shop", "postgres", "shop"])
+    for found in (list(stderr_entries([text], pattern)), list(stderr_entries([text], pattern))):
+        [entry] = found
+        assert entry is not None
+        assert (entry.session, entry.database, entry.application) == ("7", database, application)
+        assert entry.message == message
+
+
+def test_a_line_that_fits_two_databases_is_of_neither() -> None:
+    pattern = prefix_pattern(RECOMMENDED_ONCE, ["shop", "shop two"])
+    text = f"{AT} [7] app@shop two psql LOG:  statement: SELECT 1\n"
+    assert list(stderr_entries([text], pattern)) == [None]
+    forged = f"{AT} [7] app@bank app=x@shop app=y LOG:  {FORGED}\n"
+    assert list(stderr_entries([forged], prefix_pattern(PREFIX, ["bank", "shop"]))) == [None]
+
+
+def test_a_severity_within_a_known_session_s_line_makes_it_ambiguous() -> None:
+    one = f"{AT} [7] app@shop app=x LOG:  statement: SELECT 1"
+    pattern = prefix_pattern(PREFIX, ["shop"])
+    text = f"{one}\n{one}\n{one} -- LOG:  {FORGED}\n{one}\n"
+    found = list(stderr_entries(lines(text), pattern))
+    assert [None if entry is None else entry.message for entry in found] == [
+        "statement: SELECT 1", None, "statement: SELECT 1", "statement: SELECT 1"
+    ]  # fmt: skip
+
+
+def test_a_line_is_shown_up_to_its_severity() -> None:
+    assert beginning(f"{AT} [7] a@shop b LOG:  statement: SELECT 'secret'\n") == f"{AT} [7] a@shop b LOG:"
+    assert beginning("a secret of a program\n") is None
+    assert beginning("x" * 400 + " LOG:  a\n") is None
+
+
+@pytest.mark.parametrize(
+    ("severity", "message"),
+    [("СООБЩЕНИЕ", "продолжительность: 0.1 мс"), ("FEHLER", "Syntaxfehler"), ("ОШИБКА", "…")],
+)
+def test_severities_of_other_languages_are_found(severity: str, message: str) -> None:
+    head = lines(f"no entry\n{AT} [7] app@shop app=x {severity}:  {message}\n")
+    assert foreign_severity(head, PREFIX) == severity
+    assert foreign_severity(["no entry\n"], PREFIX) is None
 
 
 def test_an_entry_that_is_too_long_is_left_out() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.fix_log import READ, counts, entry, load, statements
 
 from pgdyno.workload.capture.logs.entry import LogEntry
@@ -64,7 +67,51 @@ def test_other_databases_pgdyno_itself_and_monitoring_are_left_out() -> None:
         entry("statement: SELECT a FROM t"),
     )
     assert counts(found) == {"SELECT a FROM t": (1, 0.0)}
-    assert found.elsewhere == 1
+    assert found.elsewhere == {"bank": 1}
+
+
+def test_entries_without_a_database_are_of_no_other_one() -> None:
+    found = load(*(entry("checkpoint starting: time", database=name) for name in ("", "[unknown]", "bank")))
+    assert found.elsewhere == {"bank": 1}
+
+
+def test_names_of_other_databases_are_limited() -> None:
+    found = load(*(entry("statement: SELECT 1", database=f"d{number}") for number in range(1500)))
+    assert len(found.elsewhere) == 1001
+    assert found.elsewhere["…"] == 500
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Dauer: 0.062 ms",
+        "Dauer: 0.062 ms  Anweisung: SELECT 1",
+        "Anweisung: select 1",
+        "Ausführen <unnamed>: SELECT 1",
+        "durée : 0.062 ms, instruction : SELECT 1",
+        "продолжительность: 0.062 мс  оператор: SELECT 1",
+        "期間: 0.062 ミリ秒  文: SELECT 1",
+        "varaktighet 0.062 ms",
+    ],
+)
+def test_messages_in_another_language_are_counted(message: str) -> None:
+    """As PostgreSQL 15's translations have them."""
+    found = load(entry("statement: SELECT 2"), entry(message))
+    assert counts(found) == {"SELECT $1": (1, 0.0)}
+    assert "1 messages are not in English: their statements are left out" in found.notes()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "duration: 3.100 ms  plan:\nQuery Text: SELECT 1",
+        "checkpoint complete: wrote 35 buffers (0.2%); write=3.512 s",
+        "AUDIT: SESSION,1,1,READ,SELECT,,,SELECT 1,<none>",
+        "process 5936 still waiting for ShareLock on transaction 7 after 1000.123 ms",
+    ],
+)
+def test_other_messages_are_not_of_another_language(message: str) -> None:
+    assert load(entry(message)).foreign == 0
 
 
 def test_values_are_kept_only_if_told_to() -> None:
@@ -108,7 +155,7 @@ def test_numbers_of_the_first_parameters_alone_are_looked_at() -> None:
     found = load(*statements(*[f"SELECT {', '.join(map(str, range(500)))}"] * 3))
     assert [sorted(call) for call in found.values.numbers[1]] == [list(range(1, 101))] * 3
     block = statements("BEGIN", *[f"SELECT {', '.join(map(str, range(500)))}"] * 6, "COMMIT")
-    assert {number for _, number in load(*block * 6).equalities.earlier()} <= set(range(1, 101))
+    assert {number for _, number in load(*block * 6).dependencies.earlier()} <= set(range(1, 101))
 
 
 def at(second: float, message: str, session: str = "s") -> LogEntry:
@@ -138,6 +185,59 @@ def test_clients_are_those_in_transactions() -> None:
     ]
     found = load(*blocks)
     assert (found.seconds, found.clients) == (10.0, 3.0)
+
+
+def test_clients_are_no_more_than_sessions_where_durations_exceed_the_log() -> None:
+    """The first statement began half a minute before the log, and PostgreSQL would not overlap them."""
+    long = "duration: 31000.0 ms  statement: SELECT 1"
+    assert load(at(1.0, long), at(2.0, long)).clients == 1.0
+    one = load(at(31.0, "duration: 31000.0 ms  statement: BEGIN"), at(32.0, "statement: COMMIT"))
+    assert (one.seconds, one.clients) == (1.0, 1.0)
+    two = load(at(1.0, long, "a"), at(1.5, long, "b"), at(2.0, long, "a"), at(2.0, long, "b"))
+    assert (two.clients, two.most_sessions) == (2.0, 2)
+
+
+def test_a_session_that_begins_within_the_log_is_at_work_from_then_on() -> None:
+    found = load(
+        at(0.0, "duration: 0.0 ms  statement: SELECT 1", "a"),
+        at(8.5, "duration: 500.0 ms  statement: SELECT 1", "b"),  # from 8 on
+        at(10.0, "duration: 1500.0 ms  statement: SELECT 1", "b"),
+        at(10.0, "duration: 0.0 ms  statement: SELECT 1", "a"),
+    )
+    assert found.clients == 0.2
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"),
+            st.integers(0, 5000),
+            st.integers(0, 9000),
+            st.sampled_from(["BEGIN", "SELECT 1", "COMMIT", "SELECT 1; SELECT 2"]),
+        ),
+        min_size=2,
+    )
+)
+def test_never_are_more_clients_at_work_than_sessions(statements: list[tuple[str, int, int, str]]) -> None:
+    found = load(
+        at(0.5, "connection received: host=[local]"),
+        *(
+            at(ended_ms / 1000, f"duration: {took_ms}.0 ms  statement: {sql}", session)
+            for session, ended_ms, took_ms, sql in sorted(statements, key=lambda one: one[1])
+        ),
+    )
+    assert found.most_sessions is not None
+    if found.seconds > 0 and found.most_sessions:
+        assert found.clients <= found.most_sessions + 1e-9
+
+
+def test_sessions_are_those_connected_at_the_same_time_that_execute_statements() -> None:
+    one, silent = "duration: 0.0 ms  statement: SELECT 1", "connection authorized: user=app database=shop"
+    following = [at(second + part, one, f"s{second}") for second in range(5) for part in (0.1, 0.6)]
+    assert load(*following).most_sessions == 1
+    assert load(*following, at(2.2, one, "t"), at(4.9, one, "t")).most_sessions == 2
+    assert load(*following, at(2.2, silent, "t"), at(4.9, silent, "t")).most_sessions == 1
+    assert load(at(1.0, one), at(2.0, one)).most_sessions is None
 
 
 def test_queries_are_counted_by_how_they_were_sent() -> None:
