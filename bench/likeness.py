@@ -19,10 +19,10 @@ from tests.shop import buying
 from pgdyno.measure.replay import Replay, ReplayRequest, replay
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.experiments.failures import failures_text
+from pgdyno.model.experiments.likeness import likeness_words
 from pgdyno.postgres.process.installations import embedded
 from pgdyno.postgres.process.processes import cpu_ns
 from pgdyno.workload.capture_server import CaptureRequest, capture
-from pgdyno.workload.view.likeness_text import likeness_words
 
 _SETTINGS = "shared_preload_libraries = 'pg_stat_statements'\nshared_buffers = 256MB\n"
 _SYSBENCH = ("sysbench", "oltp_read_write", "--db-driver=pgsql", "--tables=8", "--table-size=20000")

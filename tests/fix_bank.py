@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -30,6 +30,24 @@ SELECT pg_sleep(0.002);
 INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 1, :aid, :delta, now());
 END;
 """
+READING = """\
+\\set aid random(1, 100000)
+BEGIN;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+SELECT pg_sleep(0.002);
+ROLLBACK;
+"""
+WRITING = """\
+\\set aid random(1, 100000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 1, :aid, 1, now());
+COMMIT;
+"""
+SINGLE = """\
+\\set aid random(1, 100000)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+"""
 
 
 def initialise(server: RealServer) -> None:
@@ -39,28 +57,34 @@ def initialise(server: RealServer) -> None:
 
 
 @contextmanager
-def transfers(server: RealServer, protocol: str = "prepared") -> Iterator[None]:
-    """Two clients of pgbench at work with a script of their own, for as long as the block lasts."""
-    with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
-        script.write(_TRANSFER)
-        script.flush()
-        Path(script.name).chmod(0o644)
+def transfers(
+    server: RealServer,
+    protocol: str = "prepared",
+    scripts: Sequence[str] = (_TRANSFER,),
+    clients: int = 2,
+) -> Iterator[None]:
+    """Clients of pgbench at work with scripts, for as long as the block lasts."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        files = [Path(directory, f"{number}.sql") for number, _ in enumerate(scripts)]
+        for file, text in zip(files, scripts, strict=True):
+            file.write_text(text)
         argv = [
             *as_unprivileged(),
             str(server.bin_directory / "pgbench"),
             *(f"--host={server.socket_directory}", f"--port={server.port}", "--username=postgres"),
             *(
-                "--client=2",
+                f"--client={clients}",
                 "--time=250",
                 f"--protocol={protocol}",
                 "--no-vacuum",
-                f"--file={script.name}",
+                *(f"--file={file}" for file in files),
                 "bank",
             ),
         ]
         process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            wait_until(lambda: server.execute(_WORKING) == [(2,)] or process.poll() is not None)
+            wait_until(lambda: server.execute(_WORKING) == [(clients,)] or process.poll() is not None)
             assert process.poll() is None, "pgbench has failed"
             yield
         finally:

@@ -25,7 +25,7 @@ _OWN = {
     "builds/verifying/crashes.py: survive_crashes",
     "builds/verifying/verification.py: _ask_in_database",
     "builds/verifying/verification.py: _write_and_dump",
-    "workload/scratch_copy.py: scratch_server",
+    "postgres/inspection/column_statistics.py: read_column_statistics",
     "profile/reading/statements.py: _track",
     "load/query_session.py: _copy_in",
     "load/query_session.py: _delete",

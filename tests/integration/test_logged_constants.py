@@ -33,6 +33,10 @@ _STATEMENTS = (
     "SELECT a::numeric(10, 2), b::varchar(5) FROM t WHERE a > 1.5e3 AND b = 'x'::text",
     "DELETE FROM t WHERE a BETWEEN 100 AND 200 OR a = ANY (ARRAY[1, 2])",
     "SELECT CASE WHEN a > -5 THEN 'low' ELSE 'high' END FROM t WHERE b COLLATE \"C\" > 'm'",
+    "SELECT extract(epoch from now()), date'2026-01-01' - 1, now() - interval '1' day, time(3) '10:00'",
+    "SELECT timestamp with time zone '2026-01-01' AT TIME ZONE 'UTC', varchar(3) 'x', mood 'ok' FROM t",
+    "SELECT a % 10, count(*) FROM t GROUP BY a % 10 ORDER BY a % 10",
+    "SELECT nextval('ids'), set_config('app.tenant', '5', false), current_setting('app.tenant')",
 )
 
 
@@ -41,6 +45,8 @@ def test_constants_are_taken_out_as_the_server_does(fixture: str, request: pytes
     with running_server(request.getfixturevalue(fixture), SETTINGS) as server:
         server.execute("CREATE EXTENSION pg_stat_statements")
         server.execute("CREATE TABLE t (a integer, b text, c boolean)")
+        server.execute("CREATE TYPE mood AS ENUM ('ok')")
+        server.execute("CREATE SEQUENCE ids")
         for sql in _STATEMENTS:
             server.execute(sql)
         shown = {as_counted(str(text)) for (text,) in server.execute("SELECT query FROM pg_stat_statements")}

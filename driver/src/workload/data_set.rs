@@ -56,6 +56,15 @@ pub(super) fn write_integer(value: impl itoa::Integer, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
+/// Writes a text or, if it is an integer and `plus` is not 0, their sum.
+pub(super) fn write_sum(text: &[u8], plus: i64, out: &mut Vec<u8>) {
+    let number = std::str::from_utf8(text).ok().and_then(|digits| digits.parse::<i64>().ok());
+    match number {
+        Some(number) if plus != 0 => write_integer(number.saturating_add(plus), out),
+        _ => out.extend_from_slice(text),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::StatementId;
+use super::data_set::write_sum;
 use crate::protocol::answer::value_of;
 
 /// The range of NULL: outside any text.
@@ -18,6 +19,8 @@ struct Awaited {
     call: usize,
     /// Index of the column in its first row.
     column: usize,
+    /// Added to an integer, unless 0.
+    plus: i64,
 }
 
 /// One call of a statement.
@@ -90,10 +93,10 @@ impl Transaction {
     }
 
     /// Adds a parameter to the last call: a column of the first row returned by an earlier call, as text. It
-    /// is NULL until that row arrives, and if there is none.
-    pub fn returned(&mut self, call: usize, column: usize) -> &mut Self {
+    /// is NULL until that row arrives, and if there is none. `plus` is added to an integer.
+    pub fn returned(&mut self, call: usize, column: usize, plus: i64) -> &mut Self {
         self.null();
-        self.awaited.push(Awaited { argument: self.arguments.len() - 1, call, column });
+        self.awaited.push(Awaited { argument: self.arguments.len() - 1, call, column, plus });
         self
     }
 
@@ -103,7 +106,7 @@ impl Transaction {
         for one in self.awaited.iter().filter(|one| one.call == call) {
             let start = self.text.len();
             let value = value_of(row, one.column);
-            self.text.extend_from_slice(value.unwrap_or_default());
+            write_sum(value.unwrap_or_default(), one.plus, &mut self.text);
             self.arguments[one.argument] = if value.is_some() { start..self.text.len() } else { NULL };
         }
     }

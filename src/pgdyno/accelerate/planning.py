@@ -39,6 +39,7 @@ from pgdyno.plan.peers.tuned_profile import tuned_files
 from pgdyno.plan.statement_plans import SOURCE, plan_statement, plan_workload, together
 from pgdyno.plan.subject import Subject, peer_facts, subject_of
 from pgdyno.postgres.connection.connection import Connection
+from pgdyno.postgres.inspection.named_objects import read_writing_functions
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.server import Server
 from pgdyno.postgres.statements import CommitGrouping, PlannedStatement, WorkloadStatements
@@ -205,6 +206,7 @@ def plan_captured(
     try:
         with closing(connect()) as connection:
             samples = sampled_statements(connection, workload, driver)
+            writing = read_writing_functions(connection)
     except PgdynoError as error:
         return unknown(_reason_of(error), SOURCE)
     calls, shares = _calls_per_transaction(captured), captured.shares
@@ -214,7 +216,7 @@ def plan_captured(
         for one in samples:
             with suppress(ServerError):  # counted as missing below
                 each = replace(one, calls=calls[one.name])
-                found = plan_statement(connection, each, is_run=reads_alone(one.sql))
+                found = plan_statement(connection, each, is_run=reads_alone(one.sql, writing))
                 planned[one.name] = replace(found, is_private=True)
     prepared = [one.name for one in captured.statements if one.is_prepared]
     missing = [name for name in prepared if name not in planned]

@@ -43,6 +43,19 @@ as_booted_option = click.option(
     "measuring, where possible.",
 )
 
+clients_option = click.option(
+    "--clients",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of connections [default: 4; of captured workloads: as many as were active].",
+)
+
+unlike_option = click.option(
+    "--unlike",
+    is_flag=True,
+    help="Measure a captured workload although its replay is unlike the original.",
+)
+
 workload_option = click.option(
     "--workload",
     "workloads",
@@ -96,14 +109,7 @@ _OPTIONS = (
         type=click.Choice(["driver", "pgbench", "sysbench"]),
         help="Load generator [default: driver; custom scripts: pgbench; or the study's].",
     ),
-    click.option(
-        "--clients",
-        type=click.IntRange(min=1),
-        default=4,
-        show_default=True,
-        metavar="N",
-        help="Number of connections.",
-    ),
+    clients_option,
     click.option(
         "--blocks", type=click.IntRange(min=1), metavar="N", help="Number of blocks, instead of a budget."
     ),
@@ -154,6 +160,7 @@ _OPTIONS = (
         help="Allow variants to set this kernel file or sysctl, which no lever sets; repeatable.",
     ),
     as_booted_option,
+    unlike_option,
     click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted experiment."),
     click.option(
         "--gate",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from pgdyno.cli._measuring_options import (
     phase_option,
     scale_option,
     seed_option,
+    unlike_option,
     workload_option,
 )
 from pgdyno.cli._server_options import (
@@ -40,7 +40,6 @@ if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.accelerate.request import AccelerateRequest
     from pgdyno.base.ports import Progress
     from pgdyno.measure.arenas.load_source import LoadSource
-    from pgdyno.model.experiments.workload import Workload
     from pgdyno.postgres.process.installation import Installation
 
 _STILL_CHANGED = 3  # exit code
@@ -141,6 +140,7 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
 )
 @seed_option
 @as_booted_option
+@unlike_option
 @click.option(
     "--tail",
     type=click.Choice(["strict", "watch"]),
@@ -217,6 +217,7 @@ class _Given:
     phase: Phase
     seed: int
     as_booted: bool
+    unlike: bool
     load_from: LoadSource | None
     tail: str
     allow_load: bool
@@ -343,14 +344,17 @@ class _Given:
         from pgdyno.accelerate.request import DEFAULT_WORKLOADS, AccelerateRequest
         from pgdyno.measure.conditions import Conditions
         from pgdyno.measure.design.parts import Attribute
+        from pgdyno.measure.design.phase import require_writing
         from pgdyno.model.experiments.experiment import Design
+        from pgdyno.model.experiments.workload import usual_clients
         from pgdyno.model.variants.variant import Variant
         from pgdyno.plan.engine.planner import PlanRequest
         from pgdyno.postgres.process.local_machine import may_change_host
         from pgdyno.workload.workload_choice import find_workloads
 
-        names = self.workloads or DEFAULT_WORKLOADS
-        workloads = find_workloads(names, (), self.scale)
+        workloads = find_workloads(self.workloads or DEFAULT_WORKLOADS, (), self.scale)
+        if self.phase is Phase.CYCLE:
+            require_writing(workloads.values())
         plan = PlanRequest(
             figures=self.figures.parsed(), layers=self._layers(), may_change_host=may_change_host()
         )
@@ -358,8 +362,15 @@ class _Given:
         conditions = Conditions(
             installation,
             workloads,
-            Design(seed=self.seed, phase=self._phase(workloads), blocks_per_round=1, stretch_s=stretch_s),
+            Design(
+                seed=self.seed,
+                clients=usual_clients(workloads.values()),
+                phase=self.phase,
+                blocks_per_round=1,
+                stretch_s=stretch_s,
+            ),
             as_booted=AS_BOOTED_GIVEN if self.as_booted else "",
+            accepts_unlike=self.unlike,
             accepts_patches=self.patched,
         )
         return AccelerateRequest(
@@ -373,14 +384,6 @@ class _Given:
             plan=plan,
             attribute=None if self.attribute is None else Attribute(self.attribute),
         )
-
-    def _phase(self, workloads: Mapping[str, Workload]) -> Phase:
-        """Return the phase. Raises: UsageError for a checkpoint cycle if all workloads only read."""
-        from pgdyno.measure.design.phase import require_writing
-
-        if self.phase is Phase.CYCLE:
-            require_writing(workloads.values())
-        return self.phase
 
     def _layers(self) -> tuple[Layer, ...]:
         from pgdyno.postgres.process.local_machine import may_change_host

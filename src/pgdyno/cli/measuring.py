@@ -29,7 +29,7 @@ class Measuring:
     scripts: tuple[str, ...]
     scale: float | None
     generator: str | None
-    clients: int
+    clients: int | None
     blocks: int | None
     budget_s: float | None
     until: str | None
@@ -39,6 +39,7 @@ class Measuring:
     isolate: bool | None
     seed: int
     as_booted: bool
+    unlike: bool
     resume: str | None
     gate: bool
     allow_files: tuple[str, ...] = ()
@@ -90,7 +91,7 @@ class Measuring:
             if any(workload.step for workload in own_workloads.values()):
                 return self._pass_conditions(own_workloads, base)
         workloads = own_workloads or self.chosen_workloads()
-        return self._conditions(workloads, self.design(base))
+        return self._conditions(workloads, self.design(base, workloads))
 
     def conditions_on(self, load_from: LoadSource | None) -> Conditions:
         """Return the conditions, with load hosts if ``load_from`` is given.
@@ -159,15 +160,17 @@ class Measuring:
             self.resume,
             allowed_files=allowed,
             as_booted=AS_BOOTED_GIVEN if self.as_booted else "",
+            accepts_unlike=self.unlike,
         )
 
-    def design(self, base: Design | None = None) -> Design:
+    def design(self, base: Design | None = None, workloads: Mapping[str, Workload] | None = None) -> Design:
         """Return the requested design. Raises: UsageError for an invalid --until."""
         from pgdyno.measure.design.requested import RequestedDesign, design_of
+        from pgdyno.model.experiments.workload import usual_clients
 
         requested = RequestedDesign(
             seed=self.seed,
-            clients=self.clients,
+            clients=self.clients or usual_clients((workloads or {}).values()),
             blocks=self.blocks,
             block_s=self.block_s,
             slice_s=self.slice_s,

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.base.errors import UsageError
-from pgdyno.cli._measuring_options import as_booted_option, embedded_option, pg_bin_option, seed_option
+from pgdyno.cli._measuring_options import (
+    as_booted_option,
+    clients_option,
+    embedded_option,
+    pg_bin_option,
+    seed_option,
+)
 from pgdyno.cli._server_options import warn_about_password
 from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
 from pgdyno.cli.quantities import duration
@@ -32,7 +38,7 @@ class _ScratchOptions:
     variant: str
     compare: tuple[str, str] | None
     scale: int | None
-    clients: int
+    clients: int | None
     cycles: int
     seed: int
     as_booted: bool
@@ -54,6 +60,7 @@ class _ScratchOptions:
         """Return the profile's request. Raises: UsageError."""
         from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
         from pgdyno.model.experiments.experiment import Design
+        from pgdyno.model.experiments.workload import usual_clients
         from pgdyno.model.variants.variant import parse_variant
         from pgdyno.postgres.process.installations import choose_installation
         from pgdyno.profile.reading.profile import ProfileRequest
@@ -64,7 +71,7 @@ class _ScratchOptions:
             variants=tuple(map(parse_variant, self.compare or (self.variant,))),
             workload=chosen,
             installation=choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin),
-            design=Design(clients=self.clients, seed=self.seed),
+            design=Design(clients=self.clients or usual_clients([chosen]), seed=self.seed),
             cycles=self.cycles,
             as_booted=AS_BOOTED_GIVEN if self.as_booted else "",
         )
@@ -111,14 +118,7 @@ class _ScratchOptions:
 @click.option(
     "--scale", type=click.IntRange(min=1), metavar="N", help="Size of the data set [default: the workload's]."
 )
-@click.option(
-    "--clients",
-    type=click.IntRange(min=1),
-    default=4,
-    show_default=True,
-    metavar="N",
-    help="Number of connections.",
-)
+@clients_option
 @click.option(
     "--cycles",
     type=click.IntRange(min=2),

@@ -51,6 +51,7 @@ _OF_SCRATCH_SERVERS = {
     "isolate": "--isolate",
     "allow_files": "--allow-file",
     "as_booted": "--as-booted",
+    "unlike": "--unlike",
     "resume": "--resume",
 }
 
@@ -234,7 +235,7 @@ def _sizing(
 
     return Sizing(
         given,
-        clients=_clients(measuring),
+        clients=measuring.clients,
         max_wal_sizes=_wal_sizes(varied),
         budget_s=measuring.budget_s,
         scale=measuring.scale,
@@ -346,11 +347,6 @@ def _print_list(studies: list[tuple[str, str]], *, is_json: bool) -> None:
         return
     for name, title in studies:
         echo(f"{name:20} {title}")
-
-
-def _clients(measuring: Measuring) -> int | None:
-    """Return --clients; None if not given, since a study may have its own number."""
-    return measuring.clients if _is_given("clients") else None
 
 
 def _is_given(parameter: str) -> bool:

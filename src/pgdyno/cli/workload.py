@@ -161,8 +161,9 @@ def replay(
 def _show_replay(done: Replay, *, is_json: bool) -> None:
     from pgdyno.base.document import to_document
     from pgdyno.model.experiments.failures import failures_text
+    from pgdyno.model.experiments.likeness import likeness_words
     from pgdyno.report.elements.terminal import PlainTable
-    from pgdyno.workload.view.likeness_text import likeness_table, likeness_words
+    from pgdyno.workload.view.likeness_text import likeness_table
 
     if is_json:
         print_json({"replay": to_document(done), "likeness": done.likeness.least})

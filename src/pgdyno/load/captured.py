@@ -19,6 +19,7 @@ from pgdyno.model.experiments.captured import (
     Letters,
     NewKey,
     OneOf,
+    Ordinal,
     Parameter,
     ReturnedValue,
     SameValue,
@@ -97,8 +98,11 @@ class _Drawing:
                 drawn = self._of_column(one)
             case SameValue():
                 drawn = self._same(one)
-            case ReturnedValue(column, statement):
-                drawn = {"draw": "returned", "call": self._place_of(statement), "column": column - 1}
+            case ReturnedValue(column, statement, plus):
+                place = {"call": self._place_of(statement), "column": column - 1}
+                drawn = {"draw": "returned", **place, "plus": plus}
+            case Ordinal():
+                drawn = {"draw": "ordinal"}
             case Between():
                 drawn = _integer(one)
             case Constant(value):
@@ -119,13 +123,11 @@ class _Drawing:
         return value if isinstance(one, ColumnValue) else {"draw": "array", "of": value, "length": one.length}
 
     def _same(self, one: SameValue) -> Mapping[str, Any]:
-        """Return a reference to another parameter's value; for a returned value, the same draw."""
+        """Return a reference to another parameter's value, or to the result that this one comes from."""
         call = len(self._drawn) - 1 if one.statement is None else self._place_of(one.statement)
         others, number = self._drawn[call], one.parameter - 1
         if number < len(others) and others[number]["draw"] == "returned":
-            if one.plus:
-                raise UsageError("nothing can be added to a returned value")
-            return others[number]
+            return {**others[number], "plus": others[number]["plus"] + one.plus}
         return {"draw": "same-as", "call": call, "parameter": number, "plus": one.plus}
 
     def _place_of(self, statement: str) -> int:

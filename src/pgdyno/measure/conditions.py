@@ -27,6 +27,7 @@ class Conditions:
     resume: str | None = None
     is_resumable: bool = True  # whether the command can resume an interrupted experiment
     accepts_builds: bool = False  # compare builds despite differences that confound them
+    accepts_unlike: bool = False  # measure captured workloads although their replay is unlike the original
     accepts_patches: bool = False  # to PostgreSQL's source, in builds that a plan may choose
     allowed_files: frozenset[str] = frozenset()  # kernel files, in addition to those of levers
     look: Look | None = None  # called once, after the fewest rounds for a verdict

@@ -63,6 +63,7 @@ class ExperimentRun:
     run_round: RunRound = run_round
     after_loss: AfterLoss = end_without_host
     passes: Passes | None = None  # measures the steps of a benchmark
+    accepts_unlike: bool = False  # measure captured workloads although their replay is unlike the original
 
     def run(
         self,
@@ -173,7 +174,7 @@ class ExperimentRun:
         workloads = [self.workloads[name] for name in study.workloads]
         if self.passes is not None:
             experiment = self.passes.checked(experiment, arena, workloads, self.progress)
-        experiment = likened(experiment, arena, workloads, self.progress)
+        experiment = likened(experiment, arena, workloads, self.progress, accepts_unlike=self.accepts_unlike)
         experiment = answers_compared(experiment, arena, workloads, self.progress)
         self.store.save(experiment)
         alone_s = stretches_s(workloads, study.design)

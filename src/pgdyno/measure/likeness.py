@@ -20,26 +20,34 @@ from pgdyno.measure.arenas.arm import Arm
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.failures import failures_text, require_few
-from pgdyno.model.experiments.likeness import LEAST_CALLS, Likeness
+from pgdyno.model.experiments.likeness import LEAST_MEASURED, Likeness, likeness_words
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.connection.connection import connect
 from pgdyno.postgres.sampling.statement_statistics import find_statement_statistics
 from pgdyno.postgres.statement_counts import difference
-from pgdyno.workload.capture.likeness import likeness, seen_by_name
+from pgdyno.workload.capture.likeness import ReplayedLoad, likeness, seen_by_name
+from pgdyno.workload.column_draws import read_draws
 
 _OURS = "postgres"  # a database of the scratch server that never holds a copy
 _LIBRARY = "pg_stat_statements"
+_MOST_GAPS = 8
 _COUNTED_S = 10.0  # arbitrary: thousands of transactions of most workloads
 _COUNTING = {"shared_preload_libraries": _LIBRARY, f"{_LIBRARY}.track": "top"}
 
 
 def likened(
-    experiment: Experiment, arena: Arena, workloads: Sequence[Workload], progress: Progress
+    experiment: Experiment,
+    arena: Arena,
+    workloads: Sequence[Workload],
+    progress: Progress,
+    *,
+    accepts_unlike: bool,
 ) -> Experiment:
     """Return the experiment with the likeness of each captured workload, or a note why it is unknown.
 
-    Raises: ServerError, GeneratorFailedError; MeasurementError if a replay is too unlike its original.
+    Raises: ServerError, GeneratorFailedError; MeasurementError if a replay is too unlike its original, unless
+    ``accepts_unlike``.
     """
     found, notes = dict(experiment.likenesses), list(experiment.notes)
     [baseline] = [one for one in experiment.variants if one.name == experiment.baseline]
@@ -49,10 +57,16 @@ def likened(
             continue  # at a rate: compared in an earlier experiment; in a grid: many cells share it
         progress.step(f"comparing {workload.captured.name} with its original")
         try:
-            like, run = _likeness(arena, counting, workload, experiment.design)
-            _require_alike(workload, like)
+            like, run, draw_notes = _likeness(arena, counting, workload, experiment.design)
+            if like.is_another_workload and not accepts_unlike:
+                raise _unlike(workload, like)
             found[workload.captured.name] = like
-            notes += (*_failures(workload, run), *_invariants(workload.captured))
+            notes += (
+                *_gaps(workload.captured),
+                *(f"{workload.name}: {note}" for note in draw_notes),
+                *_failures(workload, run),
+                *_invariants(workload.captured),
+            )
         except ServerStartError as error:
             if _LIBRARY not in (error.detail or ""):
                 raise
@@ -61,15 +75,20 @@ def likened(
     return replace(experiment, likenesses=found, notes=tuple(dict.fromkeys(notes)))
 
 
-def _require_alike(workload: Workload, found: Likeness) -> None:
-    if found.is_another_workload:
-        shares = ", ".join(f"{quantity} {value:.2f}" for quantity, value in found.by_quantity.items())
-        raise MeasurementError(
-            f"the replay of {workload.name} is too unlike the original",
-            detail=f"common shares: {shares}; at least {LEAST_CALLS} of the calls are required",
-            hint="pgdyno workload replay lists the statements that differ; capture it from a complete log, "
-            "or measure the statements as a pgbench script: --script",
-        )
+def _unlike(workload: Workload, found: Likeness) -> MeasurementError:
+    return MeasurementError(
+        f"the replay of {workload.name} is too unlike the original",
+        detail=f"{likeness_words(found)}; at least {LEAST_MEASURED} is required",
+        hint="pgdyno workload replay lists the statements that differ; capture it from a complete log, or "
+        "add --unlike to measure it nevertheless",
+    )
+
+
+def _gaps(workload: CapturedWorkload) -> Iterator[str]:
+    """Yield the first notes of a workload: a verdict on its replay rests on these assumptions."""
+    yield from (f"{workload.name}: {note}" for note in workload.notes[:_MOST_GAPS])
+    if len(workload.notes) > _MOST_GAPS:
+        yield f"{workload.name}: {len(workload.notes) - _MOST_GAPS} further notes: see its file"
 
 
 def _invariants(workload: CapturedWorkload) -> Iterator[str]:
@@ -88,7 +107,7 @@ def _failures(workload: Workload, run: TimedRun) -> Iterator[str]:
 
 def _likeness(
     arena: Arena, variant: Variant, workload: Workload, design: Design
-) -> tuple[Likeness, TimedRun]:
+) -> tuple[Likeness, TimedRun, tuple[str, ...]]:
     arena.restore([variant], [0], workload.data_set)
     try:
         with arena.arms([variant], [0], workload.data_set, workload.server_memory_bytes) as (arm,):
@@ -97,10 +116,14 @@ def _likeness(
         arena.discard([variant], [0], workload.data_set)
 
 
-def _counted(arena: Arena, arm: Arm, workload: Workload, design: Design) -> tuple[Likeness, TimedRun]:
+def _counted(
+    arena: Arena, arm: Arm, workload: Workload, design: Design
+) -> tuple[Likeness, TimedRun, tuple[str, ...]]:
     assert workload.captured is not None  # noqa: S101 — checked by the caller
     with closing(arm.server.connect(_OURS)) as session:
         session.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+    with closing(arena.loads.connect(arm, workload)) as session:
+        _, draw_notes = read_draws(session, workload.captured)
     with closing(connect(arm.server.dsn)) as connection:
         statistics = find_statement_statistics(connection, database=arm.database)
         arena.loads.run_alone(arm, workload, design, design.warmup_s)
@@ -111,4 +134,7 @@ def _counted(arena: Arena, arm: Arm, workload: Workload, design: Design) -> tupl
         if counted is None:
             raise ServerError("pg_stat_statements was reset while statements were counted")
         seen = seen_by_name(workload.captured, statistics.texts(counted.seen), counted.seen)
-    return likeness(workload.captured, seen), run
+    failed = sum(one.count for one in run.failures)
+    sessions = workload.captured.clients, workload.clients or design.clients
+    load = ReplayedLoad(seen, run.transactions, failed, sessions)
+    return likeness(workload.captured, load), run, draw_notes

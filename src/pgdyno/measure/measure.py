@@ -82,6 +82,7 @@ def measure(
             look=conditions.look,
             after_loss=placed.after_loss,
             passes=conditions.passes,
+            accepts_unlike=conditions.accepts_unlike,
         )
         budget_s = conditions.budget_s
         if budget_s is not None:  # probing wake-ups has used some of it

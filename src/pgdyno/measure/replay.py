@@ -28,7 +28,7 @@ from pgdyno.postgres.inspection.columns import foreign_tables, read_identity
 from pgdyno.postgres.process.local_machine import online_cpus, workspace
 from pgdyno.postgres.sampling.statement_statistics import find_statement_statistics
 from pgdyno.postgres.statement_counts import difference
-from pgdyno.workload.capture.likeness import likeness, seen_by_name
+from pgdyno.workload.capture.likeness import ReplayedLoad, likeness, seen_by_name
 from pgdyno.workload.column_draws import read_draws
 from pgdyno.workload.invariants import Invariants
 
@@ -141,9 +141,19 @@ def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progres
         if counted is None:
             raise ServerError("pg_stat_statements was reset during the replay")
         seen = seen_by_name(workload, statistics.texts(counted.seen), counted.seen)
+        failed = sum(one.count for one in run.failures)
+        load = ReplayedLoad(seen, run.transactions, failed, _sessions(workload, request.pace))
     invariants.require_kept()
     kept = tuple(one.name for one in workload.invariants)
-    return Replay(run, workload.transactions_per_s, likeness(workload, seen), notes, kept)
+    return Replay(run, workload.transactions_per_s, likeness(workload, load), notes, kept)
+
+
+def _sessions(workload: CapturedWorkload, pace: ReplayPace) -> tuple[int, int] | None:
+    """Return the sessions of the original and of the replay; None at a rate, which needs no fixed number."""
+    if pace.rate_tps is not None:
+        return None
+    original = workload.pausing_clients if pace.pauses_s else workload.clients
+    return original, pace.clients or workload.clients
 
 
 def _require_a_copy(

@@ -33,6 +33,31 @@ class Sighting:
 
 
 @dataclass(frozen=True)
+class SightedEnd:
+    """An ended transaction: the query ids seen in it, and whether ROLLBACK ended it, not COMMIT."""
+
+    statements: frozenset[int]
+    is_rolled_back: bool
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Numbers of a database's transactions by their end. Failed ones are among those rolled back."""
+
+    committed: int
+    rolled_back: int
+
+    @property
+    def rolled_back_share(self) -> float:
+        """The share of transactions that were rolled back; 0 without any transaction."""
+        return self.rolled_back / max(1, self.committed + self.rolled_back)
+
+    def since(self, before: Ended) -> Ended:
+        """Return the increase since ``before``."""
+        return Ended(self.committed - before.committed, self.rolled_back - before.rolled_back)
+
+
+@dataclass(frozen=True)
 class Seen:
     """The server's counters for a statement; ``blocks`` were hit in shared buffers or read.
 
@@ -51,15 +76,15 @@ class Seen:
 class StatementCounts:
     """Counters by query id, since the last reset, of statements that clients sent to a database.
 
-    ``transactions`` are the database's, as reported by its sessions about once a second. ``evicted`` is how
-    often least-used statements were evicted (pg_stat_statements_info.dealloc). ``reset_at`` is the time of
-    the last reset in the server's text form. Both are None before PostgreSQL 14.
+    ``ended`` counts the database's transactions, as reported by its sessions about once a second.
+    ``evicted`` is how often least-used statements were evicted (pg_stat_statements_info.dealloc).
+    ``reset_at`` is the time of the last reset in the server's text form. Both are None before PostgreSQL 14.
     """
 
     seen: Mapping[int, Seen]
     plans: Mapping[int, int]
     nested_calls: int
-    transactions: int
+    ended: Ended
     evicted: int | None
     reset_at: str | None
 
@@ -71,7 +96,7 @@ class NewCounts:
     seen: Mapping[int, Seen]
     plans: Mapping[int, int]
     nested_calls: int
-    transactions: int
+    ended: Ended
     is_evicting: bool
 
 
@@ -87,7 +112,7 @@ def difference(before: StatementCounts, after: StatementCounts) -> NewCounts | N
         {one: seen for one, seen in changes.items() if seen.calls},
         {one: count - before.plans.get(one, 0) for one, count in after.plans.items()},
         after.nested_calls - before.nested_calls,
-        after.transactions - before.transactions,
+        after.ended.since(before.ended),
         before.evicted != after.evicted,
     )
 

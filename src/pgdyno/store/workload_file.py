@@ -28,12 +28,14 @@ from pgdyno.model.experiments.captured import (
     NewKey,
     Omitted,
     OneOf,
+    Ordinal,
     Parameter,
     ReturnedValue,
     SameValue,
     Uuid,
 )
 from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
+from pgdyno.postgres.statement_counts import Ended
 from pgdyno.store.files import write_whole
 from pgdyno.store.toml_file import MOST_DOTS, toml_text
 from pgdyno.store.workload_tables import CallTable, WorkloadFile
@@ -45,7 +47,8 @@ _ABOUT = """\
 # A pgdyno workload. Ways to draw a parameter: {column = "schema.table.column"}, a value of the column by
 # its frequency, with array = N an array of N values; {new_key = …}, a number above all existing ones;
 # {same_as = 1}, the value of $1 of this call, with of = "statement" of an earlier call, and plus = N
-# added; {returned = 1, of = "statement"}, the first column returned by an earlier call; {between = [1,
+# added; {returned = 1, of = "statement"}, the first column returned by an earlier call, also with plus = N;
+# {ordinal = true}, 1 in the first call of the statement in a transaction, 2 in the second; {between = [1,
 # 100]}, with distribution = "zipfian" and parameter = 1.1; {letters = [5, 20]}; {uuid = true}; {constant =
 # "text"}; {null = true}; {one_of = ["a", "b"]}, with weights = [3, 1], and nulls = 2 for NULL. pauses_s
 # are equally likely pauses of a session between two transactions. You may add [[invariant]] with name,
@@ -117,6 +120,7 @@ def _document(workload: CapturedWorkload) -> Mapping[str, Any]:
         "counted": list(workload.counted),
         "clients": workload.clients,
         **({} if workload.sessions is None else {"sessions": workload.sessions}),
+        **({} if workload.ended is None else {"ended": _inline(asdict(workload.ended))}),
         "read_only": workload.is_read_only,
         "notes": _multiline_array(workload.notes),
     }
@@ -189,8 +193,10 @@ def _parameter_table(one: Parameter) -> dict[str, Any]:
     match one:
         case ColumnValue() | ArrayOf() | NewKey():
             table = _column_table(one)
-        case ReturnedValue(column, statement):
-            table = {"returned": column, "of": statement}
+        case ReturnedValue(column, statement, plus):
+            table = {"returned": column, "of": statement, **({"plus": plus} if plus else {})}
+        case Ordinal():
+            table = {"ordinal": True}
         case SameValue(parameter, statement, plus):
             of = {} if statement is None else {"of": statement}
             table = {"same_as": parameter, **of, **({"plus": plus} if plus else {})}
@@ -249,6 +255,7 @@ def _workload(file: WorkloadFile, path: Path) -> CapturedWorkload:
         seconds=about.seconds,
         pauses_s=about.pauses,
         sessions=about.sessions,
+        ended=None if about.ended is None else Ended(about.ended.committed, about.ended.rolled_back),
         clients=about.clients,
         statements=tuple(
             CapturedStatement(one.name, one.sql, one.seen.seen(), one.prepared) for one in file.statement

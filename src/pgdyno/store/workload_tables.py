@@ -27,6 +27,7 @@ from pgdyno.model.experiments.captured import (
     Letters,
     NewKey,
     OneOf,
+    Ordinal,
     Parameter,
     Protocol,
     Quantity,
@@ -65,6 +66,7 @@ class ParameterTable(_Strict):
     one_of: Annotated[list[str], Field(min_length=1)] | None = None
     weights: list[Weight] = Field(default_factory=list)
     nulls: Weight = 0.0
+    ordinal: bool = False
     uuid: bool = False
     null: bool = False
 
@@ -74,10 +76,10 @@ class ParameterTable(_Strict):
             *(self.column, self.new_key, self.same_as, self.returned, self.between, self.letters),
             *(self.constant, self.one_of),
         ]
-        if sum(way is not None for way in ways) + self.null + self.uuid != 1:
+        if sum(way is not None for way in ways) + self.null + self.uuid + self.ordinal != 1:
             raise ValueError(
                 "a parameter has exactly one of column, new_key, same_as, returned, between, letters, "
-                "constant, one_of, uuid, null"
+                "constant, one_of, ordinal, uuid, null"
             )
         self._check_company()
         return self
@@ -86,8 +88,8 @@ class ParameterTable(_Strict):
         """Raise ValueError for a member without the one that it belongs to."""
         if self.array is not None and self.column is None:
             raise ValueError('"array" belongs to "column"')
-        if self.same_as is None and self.plus:
-            raise ValueError('"plus" belongs to "same_as"')
+        if self.same_as is None and self.returned is None and self.plus:
+            raise ValueError('"plus" belongs to "same_as" and "returned"')
         if self.same_as is None and (self.of is None) != (self.returned is None):
             raise ValueError('"of" belongs to "same_as" and "returned", which requires it')
         if self.between is None and self.distribution != "uniform":
@@ -116,10 +118,11 @@ class ParameterTable(_Strict):
             None if self.column is None else self._of_column(self.column),
             None if self.new_key is None else NewKey(self.new_key),
             None if self.same_as is None else SameValue(self.same_as, self.of, self.plus),
-            None if self.returned is None else ReturnedValue(self.returned, self.of or ""),
+            None if self.returned is None else ReturnedValue(self.returned, self.of or "", self.plus),
             None if self.between is None else Between(*self.between, self.distribution, self.parameter),
             None if self.letters is None else Letters(*self.letters),
             None if self.one_of is None else OneOf(tuple(self.one_of), tuple(self.weights), self.nulls),
+            Ordinal() if self.ordinal else None,
             Uuid() if self.uuid else None,
         )
         return next((way for way in ways if way is not None), Constant(self.constant))
@@ -199,6 +202,13 @@ class InvariantTable(_Strict):
         return Invariant(self.name, self.sql, Unchanged() if self.unchanged else NoRows())
 
 
+class EndedTable(_Strict):
+    """The database's transactions by their end."""
+
+    committed: Annotated[int, Field(ge=0)]
+    rolled_back: Annotated[int, Field(ge=0)]
+
+
 class WorkloadTable(_Strict):
     """``[workload]``: the workload's origin and properties."""
 
@@ -212,6 +222,7 @@ class WorkloadTable(_Strict):
     pauses_s: Annotated[list[Pause], Field(max_length=1000)] = Field(default_factory=list)
     pause_s: Pause | None = None  # in files of earlier versions, instead of pauses_s
     sessions: Annotated[int, Field(ge=1)] | None = None
+    ended: EndedTable | None = None
     counted: list[Quantity] = list(QUANTITIES)
     clients: Annotated[int, Field(ge=1)]
     read_only: bool = False

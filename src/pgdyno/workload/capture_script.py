@@ -38,14 +38,14 @@ def capture_script(request: ScriptCaptureRequest, progress: Progress) -> Capture
     scripts = [parse_script(one) for one in request.scripts]
     texts = [_text(Path(one.file or one.name)) for one in scripts]
     progress.step(f"reading {', '.join(one.name for one in scripts)}")
-    load = ScriptedLoad()
     with closing(connect(request.dsn)) as connection:
         require_parsing(connection)
+        schema = read_schema(connection, {})
+        load = ScriptedLoad(schema.writing)
         variables = _variables(connection, texts)
         for script, text in zip(scripts, texts, strict=True):
             statements = read_script(script.name, text, variables)
             _add(load, ReadScript(script.name, float(script.weight), statements), connection)
-        schema = read_schema(connection, {})
     return CapturedWorkload(
         name=request.name,
         server_version=schema.server_version,

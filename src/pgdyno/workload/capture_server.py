@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -12,10 +14,11 @@ from pgdyno.postgres.connection.connection import connect
 from pgdyno.postgres.sampling.sessions import Sessions, watch_sessions
 from pgdyno.postgres.sampling.statement_statistics import find_statement_statistics
 from pgdyno.postgres.statement_counts import NewCounts, StatementCounts, difference, merged
+from pgdyno.workload.capture.counted_texts import as_sql
 from pgdyno.workload.capture.pauses import with_pauses
 from pgdyno.workload.capture.statements import same_texts
 from pgdyno.workload.capture.workload import Observation, assemble
-from pgdyno.workload.schema import read_schema, require_parsing
+from pgdyno.workload.schema import read_schema, require_parsing, with_casts
 
 _LEAST_PAUSES = 20  # the number of pauses in a workload's file
 
@@ -44,8 +47,9 @@ def capture(request: CaptureRequest, progress: Progress) -> CapturedWorkload:
             connection, request.seconds, lambda done_s: progress.advance(done_s, request.seconds)
         )
         counted = _counted(before, statistics.read())
+        not_counting = statistics.not_counting()
         progress.step(f"analysing {len(counted.seen)} statements")
-        texts = statistics.texts(counted.seen)
+        texts = {one: as_sql(text) for one, text in statistics.texts(counted.seen).items()}
         same = same_texts(texts)
         schema = read_schema(connection, texts)
         seen = sessions.sightings
@@ -57,33 +61,67 @@ def capture(request: CaptureRequest, progress: Progress) -> CapturedWorkload:
             search_path=schema.search_path,
             seconds=request.seconds,
             clients=max(1.0, sessions.mean_in_transactions),
-            transactions=counted.transactions - sessions.looks,
-            counted=merged(counted, same),
+            sessions=sessions.connected.most() or None,
+            counted=merged(_without_own(counted, sessions.looks), same),
             texts=texts,
             types=schema.types,
             columns=schema.columns,
             sightings=[replace(one, statement=same.get(one.statement, one.statement)) for one in seen],
+            ended=[
+                replace(end, statements=frozenset(same.get(one, one) for one in end.statements))
+                for end in sessions.ends.ended
+            ],
+            ids=Counter(same.values()),
+            writing=schema.writing,
+            named=schema.named,
         )
+        observed = with_casts(connection, observed)
     workload = assemble(observed)
     if not workload.transactions:
-        raise UsageError(
-            f"no replayable activity within {request.seconds:.0f} s",
-            detail=why_omitted(workload),
-            hint="is this the application's database? --for 10m watches longer",
-        )
+        raise _no_activity(workload, sessions, request.seconds, not_counting)
+    if not_counting:
+        note = f"statements are not counted with {', '.join(not_counting)}"
+        workload = replace(workload, notes=(*workload.notes, note))
     return _with_pauses(workload, sessions)
+
+
+def _no_activity(
+    workload: CapturedWorkload, sessions: Sessions, seconds: float, not_counting: Sequence[str]
+) -> UsageError:
+    facts = [why_omitted(workload)]
+    hint = "is this the application's database? --for 10m watches longer"
+    if not_counting:
+        facts.append(f"statements are not counted with {', '.join(not_counting)}")
+        hint = "set compute_query_id = auto and pg_stat_statements.track = top for the application's sessions"
+    elif sessions.in_transactions and not workload.omitted:
+        facts.append(
+            f"on average, {sessions.mean_in_transactions:.1f} sessions were in transactions, and "
+            "pg_stat_statements counted none of their statements"
+        )
+        hint = (
+            "statements are counted when they end: --for 10m watches longer; sessions can set "
+            "pg_stat_statements.track = none for themselves"
+        )
+    return UsageError(f"no replayable activity within {seconds:.0f} s", detail="; ".join(facts), hint=hint)
 
 
 def _with_pauses(workload: CapturedWorkload, sessions: Sessions) -> CapturedWorkload:
     """Return a workload with the observed pauses, or with a note if there were too few."""
     pauses_s = sessions.pauses.seconds
     if len(pauses_s) >= _LEAST_PAUSES:
-        return with_pauses(workload, sessions.mean_in_transactions, pauses_s)
+        idle = sessions.connected.mean(sessions.looks) - sessions.mean_in_transactions
+        return with_pauses(workload, pauses_s, idle)
     note = (
         f"the pauses of sessions between transactions are unknown: the end of {len(pauses_s)} pauses was "
         f"observed, at least {_LEAST_PAUSES} are needed; watch longer (--for 10m)"
     )
     return replace(workload, notes=(*workload.notes, note))
+
+
+def _without_own(counted: NewCounts, looks: int) -> NewCounts:
+    """Return counts without pgdyno's own transactions, one for each sample of sessions."""
+    ended = counted.ended
+    return replace(counted, ended=replace(ended, committed=max(0, ended.committed - looks)))
 
 
 def _counted(before: StatementCounts, after: StatementCounts) -> NewCounts:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pgdyno.base.errors import UsageError
 from pgdyno.load.captured import ColumnDraws
 from pgdyno.model.experiments.captured import ArrayOf, CapturedWorkload, ColumnValue, NewKey
+from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.inspection.column_values import ColumnValues, read_column_values
-from pgdyno.postgres.inspection.columns import read_columns
+from pgdyno.postgres.inspection.columns import ColumnValues, read_column_values, read_columns
+from pgdyno.workload.capture.name_resolution import table_column
 
 _MOST_NAMED = 5  # columns in a message
 
@@ -21,21 +22,42 @@ def read_draws(connection: Connection, workload: CapturedWorkload) -> tuple[Colu
     """
     drawn = [one for kind in workload.transactions for call in kind.calls for one in call.parameters]
     wanted = {one.column for one in drawn if isinstance(one, ColumnValue | ArrayOf | NewKey)}
-    known = {column.path: column for column in read_columns(connection, workload.search_path)}
+    texts = [*(one.sql for one in workload.statements), *wanted]
+    columns = read_columns(connection, workload.search_path, texts)
+    known = {column.path: column for column in columns}
     if missing := sorted(wanted - known.keys()):
         raise UsageError(
             f'the database "{connection.info.dbname}" lacks {", ".join(missing[:_MOST_NAMED])}',
             hint="a copy has the original's tables: did the schema change since the capture, or is a column "
             "in the workload's file misspelt?",
         )
-    values = {path: read_column_values(connection, known[path]) for path in sorted(wanted)}
+    found = {
+        path: _values_of(connection, path, table_column(known[path], columns)) for path in sorted(wanted)
+    }
     return (
         ColumnDraws(
-            {path: _draw(one) for path, one in values.items()},
-            {path: one.highest or 0 for path, one in values.items()},
+            {path: _draw(one) for path, (one, _) in found.items()},
+            {path: one.highest or 0 for path, (one, _) in found.items()},
         ),
-        tuple(f"{path} has no values: NULL is used" for path, one in values.items() if not one.is_known),
+        (
+            *(f"{why}: NULL is used" for _, why in found.values() if why),
+            *(
+                f"{path}: values that are not UTF-8 are not drawn"
+                for path, (one, _) in found.items()
+                if one.unreadable
+            ),
+        ),
     )
+
+
+def _values_of(connection: Connection, path: str, source: Column | None) -> tuple[ColumnValues, str]:
+    """Return values of the table's column that a path names or shows, or why they are unknown."""
+    if source is None:
+        return ColumnValues(), f"{path} is computed by its view"
+    if not source.is_readable:
+        return ColumnValues(), f"the role may not read {source.path}"
+    values = read_column_values(connection, source)
+    return values, "" if values.is_known else f"{path} has no values"
 
 
 def _draw(values: ColumnValues) -> Mapping[str, object]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 
@@ -12,14 +13,23 @@ from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import statement_failed
 from pgdyno.postgres.connection.privileges import require_powerless
 from pgdyno.postgres.inspection.columns import infer_types, read_columns, read_identity, read_search_path
+from pgdyno.postgres.inspection.named_objects import read_policies, read_sequences, read_writing_functions
+from pgdyno.workload.capture.arguments import NamedObjects, with_policies
+from pgdyno.workload.capture.casts import assumed_types, casts_of
+from pgdyno.workload.capture.literals import in_place_of_parameters
 from pgdyno.workload.capture.statements import TransactionPart, look_at
+from pgdyno.workload.capture.workload import Observation
+
+_UNTYPED = re.compile(r"\$(\d+)")  # in the error "could not determine data type of parameter $1"
+_TEXT = "text"
 
 
 @dataclass(frozen=True)
 class Schema:
     """A database's identity and columns, and the role's search path.
 
-    ``types`` has the types of parameters by statement, or the server's error message.
+    ``types`` has the types of parameters by statement, or the server's error message. ``writing`` are the
+    names of functions that may write.
     """
 
     server_version: str
@@ -28,6 +38,8 @@ class Schema:
     search_path: str
     columns: tuple[Column, ...]
     types: Mapping[int, tuple[str, ...] | str]
+    named: NamedObjects
+    writing: frozenset[str]
 
 
 def require_parsing(connection: Connection) -> None:
@@ -39,13 +51,17 @@ def read_schema(connection: Connection, texts: Mapping[int, str]) -> Schema:
     """Return the schema used by statements. Raises: ServerError, ConnectionFailedError."""
     cluster, database = read_identity(connection)
     search_path = read_search_path(connection)
+    columns = read_columns(connection, search_path, texts.values())
+    named = NamedObjects(sequences=read_sequences(connection))
     return Schema(
         server_version=connection.info.parameter_status("server_version") or "",
         cluster=cluster,
         database=database,
         search_path=search_path,
-        columns=read_columns(connection, search_path),
+        columns=columns,
         types=types_of(connection, {one: sql for one, sql in texts.items() if _is_query(sql)}),
+        named=with_policies(named, read_policies(connection), columns),
+        writing=read_writing_functions(connection),
     )
 
 
@@ -56,6 +72,51 @@ def types_of(connection: Connection, texts: Mapping[int, str]) -> dict[int, tupl
     """
     search_path = read_search_path(connection)
     return {one: _types(connection, sql, search_path) for one, sql in texts.items()}
+
+
+def with_casts(
+    connection: Connection, observed: Observation, known: Mapping[int, Mapping[int, str]] | None = None
+) -> Observation:
+    """Return statements with casts for parameters that were numbers and have a different type.
+
+    ``known`` has the types of these parameters, by statement; None: they are assumed, with a note. Parameters
+    of types that the server cannot determine are texts. Raises: ConnectionFailedError.
+    """
+    search_path, columns = read_search_path(connection), observed.columns
+    texts, types, notes = dict(observed.texts), dict(observed.types), dict[int, str]()
+    for one, its in observed.types.items():
+        if one not in observed.counted.seen:
+            continue
+        sql = texts[one]
+        numbers = assumed_types(sql, its, columns) if known is None else known[one]
+        casts = casts_of(sql, its, numbers, columns, observed.counted.seen[one])
+        found = _prepared(connection, sql, its, casts, search_path)
+        if casts and not isinstance(found, str):
+            texts[one], types[one] = _cast(sql, casts), found
+            listed = ", ".join(f"${number} {type_}" for number, type_ in sorted(casts.items()))
+            notes[one] = f"assumed types of parameters: {listed}"
+    return replace(observed, texts=texts, types=types, assumed=notes if known is None else {})
+
+
+def _prepared(
+    connection: Connection,
+    sql: str,
+    types: tuple[str, ...] | str,
+    casts: dict[int, str],
+    search_path: str,
+) -> tuple[str, ...] | str:
+    """Return the types of a statement's parameters with ``casts``, to which texts are added, or the error."""
+    if casts:
+        types = _types(connection, _cast(sql, casts), search_path)
+    untyped = _UNTYPED.search(types) if isinstance(types, str) else None
+    if untyped is None or int(untyped[1]) in casts:
+        return types
+    casts[int(untyped[1])] = _TEXT
+    return _prepared(connection, sql, types, casts, search_path)
+
+
+def _cast(sql: str, casts: Mapping[int, str]) -> str:
+    return in_place_of_parameters(sql, {one: f"${one}::{type_}" for one, type_ in casts.items()})
 
 
 def _types(connection: Connection, sql: str, search_path: str) -> tuple[str, ...] | str:

@@ -37,6 +37,11 @@ _MOST_MISTAKES = 8
 _SUFFIX = ".note"
 _MOST_BYTES = 1000  # arbitrary: two sentences
 _CHARACTERS = 16  # of the checksum: enough to distinguish copies
+_IN_LOCALE = "locale"  # marks copies with the original's locale: those of earlier versions lack it
+_LOCALE_UNKNOWN = (
+    "an earlier version made the copy, in the locale C: if the original has another one, plans and answers "
+    "may differ"
+)
 
 
 def find_workloads(
@@ -102,7 +107,7 @@ def captured_workload(file: Path) -> Workload:
         name="copy",
         scale=1,
         bytes_per_scale=_RESTORED * size_bytes,
-        options={"of": digest},
+        options={"dump": digest},  # earlier versions restored in the locale C, by the option "of"
         maker=DUMP,
         dump=str(dump.resolve()),
         rows=read_copy_note(dump, digest),
@@ -176,7 +181,7 @@ def digest_of(dump: Path) -> str:
 def write_copy_note(dump: Path, words: str) -> None:
     """Write the note on a copy's rows. Raises: StorageError."""
     try:
-        text = f"{digest_of(dump)}\n{printable(words)}\n"
+        text = f"{digest_of(dump)} {_IN_LOCALE}\n{printable(words)}\n"
     except OSError as error:
         raise StorageError(f'could not read "{dump}"', detail=error.strerror) from error
     write_whole(_file(dump), text.encode())
@@ -189,8 +194,11 @@ def read_copy_note(dump: Path, digest: str) -> str | None:
             text = source.read(_MOST_BYTES).decode(errors="replace")
     except OSError:
         return None
-    of, _, words = text.partition("\n")
-    return words.strip() or None if of == digest else None
+    head, _, words = text.partition("\n")
+    of, _, mark = head.partition(" ")
+    if of != digest or not words.strip():
+        return None
+    return words.strip() if mark == _IN_LOCALE else f"{words.strip()}; {_LOCALE_UNKNOWN}"
 
 
 def _file(dump: Path) -> Path:

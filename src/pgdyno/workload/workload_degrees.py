@@ -23,7 +23,7 @@ from pgdyno.model.experiments.captured import (
     NewKey,
 )
 from pgdyno.plan.explain_degree import check_statement, degree_of, inquiry_of, never_with_workers, open_named
-from pgdyno.postgres.catalogued_tables import ColumnStatistics
+from pgdyno.postgres.catalogued_tables import Column, ColumnStatistics
 from pgdyno.postgres.connection.connection import Connection, names_database
 from pgdyno.postgres.guc import Guc
 from pgdyno.postgres.inspection.column_statistics import read_column_statistics
@@ -34,6 +34,7 @@ from pgdyno.postgres.planner.parallel_catalog import read_pools
 from pgdyno.postgres.planner.parallel_plan import written_by
 from pgdyno.postgres.planner.sql_text import first_word, has_parameter
 from pgdyno.workload.capture.literals import in_place_of_parameters, quoted_text
+from pgdyno.workload.capture.name_resolution import table_column
 from pgdyno.workload.capture.row_use import with_values_for_returned
 from pgdyno.workload.capture.statements import writing_command
 from pgdyno.workload.capture.typical_values import Value, typical_values
@@ -98,13 +99,16 @@ def _opened(workload: CapturedWorkload, server: WorkloadServer) -> Iterator[_Pla
     if database is None and not names_database(server.dsn):
         database = workload.database
     with closing(open_named(server.dsn, server.data_directory, database)) as connection:
-        columns = read_columns(connection, workload.search_path)
+        texts = [*(one.sql for one in workload.statements), *_columns_of(workload)]
+        columns = read_columns(connection, workload.search_path, texts)
         drawn = with_values_for_returned(workload, columns)
         wanted = _columns_of(drawn)
-        found = read_column_statistics(connection, [one for one in columns if one.path in wanted])
-        known = {one.path for one in columns}
+        known = {one.path: table_column(one, columns) for one in columns if one.path in wanted}
+        found = read_column_statistics(connection, [one for one in known.values() if one is not None])
         statistics: dict[str, ColumnStatistics | Unknown] = {
-            path: found.get(path) or _no_statistics(path, connection.info.dbname, is_there=path in known)
+            path: found[source.path]
+            if (source := known.get(path)) is not None and source.path in found
+            else _no_statistics(path, connection.info.dbname, known)
             for path in wanted
         }
         values = typical_values(drawn, statistics)
@@ -116,9 +120,11 @@ def _columns_of(workload: CapturedWorkload) -> frozenset[str]:
     return frozenset(one.column for one in parameters if isinstance(one, ColumnValue | ArrayOf | NewKey))
 
 
-def _no_statistics(path: str, database: str, *, is_there: bool) -> Unknown:
-    if not is_there:
+def _no_statistics(path: str, database: str, known: Mapping[str, Column | None]) -> Unknown:
+    if path not in known:
         return Unknown(f'the database "{database}" has no column {path}')
+    if known[path] is None:
+        return Unknown(f"{path} is computed by its view, so the server has no statistics for it")
     return Unknown(
         f"the server shows no statistics for {path}: run ANALYZE, and use a role that may read the column"
     )

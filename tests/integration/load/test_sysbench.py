@@ -86,7 +86,7 @@ def test_nothing_is_measured_of_which_every_server_gives_up_too_much(tmp_path: P
     done = pgdyno("bench", "--script", str(script), *BRIEFLY)
     assert done.returncode != 0
     assert "% of the transactions failed on the server of default" in done.stderr.replace("\xa0", " ")
-    assert "of SQLSTATE 40001; at most 5 % may" in done.stderr.replace("\xa0", " ")
+    assert "of SQLSTATE 40001 (serialization_failure); at most 5 % may" in done.stderr.replace("\xa0", " ")
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,26 @@ def test_scripts_are_a_workload_that_is_replayed(server: RealServer, tmp_path: P
     assert moved > 0
 
 
+@pytest.mark.parametrize(("sql", "is_read_only"), [("SELECT log('a');", False), ("SELECT sqrt(2.0);", True)])
+def test_a_function_that_shares_a_name_with_postgresqls_may_write(
+    server: RealServer,
+    tmp_path: Path,
+    sql: str,
+    is_read_only: bool,  # noqa: FBT001
+) -> None:
+    server.execute("CREATE TABLE IF NOT EXISTS stage (t text)", "bank")
+    server.execute(
+        "CREATE OR REPLACE FUNCTION log(t text) RETURNS void LANGUAGE sql AS 'INSERT INTO stage VALUES (t)'",
+        "bank",
+    )
+    script, file = tmp_path / "log.sql", tmp_path / "log.toml"
+    script.write_text(sql)
+    dsn = server.reading_dsn("bank")
+    done = pgdyno("workload", "capture", "--dsn", dsn, "--script", str(script), str(file))
+    assert done.returncode == 0, done.stderr
+    assert read_workload_file(file).is_read_only is is_read_only
+
+
 def test_what_no_workload_can_have_is_refused(server: RealServer, tmp_path: Path) -> None:
     def refused(script: str, database: str = "bank") -> str:
         file = tmp_path / "script.sql"

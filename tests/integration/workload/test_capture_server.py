@@ -6,11 +6,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import psycopg
 import pytest
-from tests.fix_bank import SETTINGS, capture, initialise, repeating, transfers
+from tests.fix_bank import (
+    READING,
+    SETTINGS,
+    SINGLE,
+    WRITING,
+    capture,
+    initialise,
+    repeating,
+    transfers,
+)
 from tests.fix_captured import replay_on_a_copy
 from tests.fix_home import pgdyno
-from tests.fix_servers import RealServer, running_server
+from tests.fix_servers import RealServer, running_server, wait_until
 from tests.shop import buying
 
 from pgdyno.model.experiments.captured import (
@@ -102,6 +112,45 @@ def test_a_program_of_many_kinds_of_statements_is_captured_and_replayed(
     assert found["replay"]["run"]["failures"] == []
 
 
+@pytest.mark.parametrize("protocol", ["simple", "prepared"])
+def test_what_was_committed_is_committed_and_what_was_rolled_back_rolled_back(
+    server: RealServer, tmp_path: Path, home: Path, protocol: str
+) -> None:
+    file = tmp_path / "orm.toml"
+    with transfers(server, protocol, (READING, WRITING, READING)):
+        workload = capture(server, "bank", file)
+    ends = {
+        frozenset(call.statement for call in one.calls if "pgbench" in call.statement): one.calls[
+            -1
+        ].statement
+        for one in workload.transactions
+    }
+    assert ends == {
+        frozenset({"select-pgbench_accounts"}): "rollback",
+        frozenset({"update-pgbench_accounts", "insert-pgbench_history"}): "commit",
+    }
+    assert workload.sessions == 2
+    assert workload.ended is not None
+    assert workload.ended.rolled_back_share == pytest.approx(2 / 3, abs=0.1)
+    found = replay_on_a_copy(server, "bank", file, home)
+    assert found["replay"]["likeness"]["by_quantity"]["rollbacks"] >= 0.9, found
+    before, after = (
+        server.execute("SELECT sum(abalance) FROM pgbench_accounts", database)
+        for database in ("bank", "bank_copy")
+    )
+    assert before != after
+
+
+def test_one_client_is_one_session_and_no_blocks(server: RealServer, tmp_path: Path) -> None:
+    with transfers(server, "simple", (SINGLE,), clients=1):
+        workload = capture(server, "bank", tmp_path / "single.toml")
+    assert (workload.sessions, workload.clients) == (1, 1)
+    assert [[call.statement for call in one.calls] for one in workload.transactions] == [
+        ["select-pgbench_accounts"]
+    ]
+    assert not any("BEGIN" in note for note in workload.notes)
+
+
 def test_counts_of_plans_tell_how_statements_were_sent(
     server: RealServer, bank_file: Path, tmp_path: Path
 ) -> None:
@@ -178,6 +227,52 @@ def test_what_is_missing_is_said(server: RealServer, tmp_path: Path) -> None:
     idle = pgdyno("workload", "capture", "--dsn", server.reading_dsn("bank"), "--for", "1s", file)
     assert "no replayable activity within 1 s" in idle.stderr
     assert not Path(file).exists()
+
+
+@pytest.mark.parametrize(
+    ("of", "setting", "value", "expected"),
+    [
+        ("SYSTEM", "compute_query_id", "off", "compute_query_id = off"),
+        ("SYSTEM", "pg_stat_statements.track", "none", "pg_stat_statements.track = none"),
+        (
+            "ROLE postgres",
+            "pg_stat_statements.track",
+            "none",
+            "pg_stat_statements.track = none (role postgres)",
+        ),
+        ("DATABASE bank", "compute_query_id", "no", "compute_query_id = no (database bank)"),
+    ],
+)
+def test_settings_without_counts_are_named(
+    server: RealServer, tmp_path: Path, of: str, setting: str, value: str, expected: str
+) -> None:
+    server.execute(f"ALTER {of} SET {setting} = '{value}'")
+    server.execute("SELECT pg_reload_conf()")
+    if of == "SYSTEM":
+        wait_until(lambda: server.execute(f"SHOW {setting}", "bank") == [(value,)])
+    dsn = server.reading_dsn("bank")
+    try:
+        with repeating(server, "SELECT count(*) FROM pgbench_branches"):
+            found = pgdyno("workload", "capture", "--dsn", dsn, "--for", "2s", str(tmp_path / "w.toml"))
+    finally:
+        server.execute(f"ALTER {of} RESET {setting}")
+        server.execute("SELECT pg_reload_conf()")
+    assert found.returncode == 2
+    assert f"statements are not counted with {expected}\n" in found.stderr
+    assert "HINT:  set compute_query_id = auto and pg_stat_statements.track = top" in found.stderr
+
+
+def test_sessions_without_counts_are_named(server: RealServer, tmp_path: Path) -> None:
+    dsn = server.reading_dsn("bank")
+    with psycopg.connect(server.dsn_for("postgres", "bank")) as session:
+        session.execute("SET pg_stat_statements.track = 'none'")
+        session.execute("SELECT count(*) FROM pgbench_branches")
+        found = pgdyno("workload", "capture", "--dsn", dsn, "--for", "1s", str(tmp_path / "w.toml"))
+    assert found.returncode == 2
+    assert (
+        "on average, 1.0 sessions were in transactions, and pg_stat_statements counted none of their "
+        "statements" in found.stderr
+    )
 
 
 def test_a_file_that_is_there_is_kept(server: RealServer, tmp_path: Path) -> None:

@@ -130,7 +130,34 @@ def test_nothing_but_a_role_that_sees_all_rows_samples(
     policed = sample(server, "warehouse", file, home, "--share", "0.2")
     assert policed.returncode == 4
     assert "row security policies hide rows of public.policed from the role" in policed.stderr
+    assert "connect as a role with BYPASSRLS (none exists yet)" in policed.stderr
     assert not file.with_suffix(".dump").exists()
+
+
+def test_the_owner_of_a_table_with_forced_policies_needs_another_role(
+    server: RealServer, tmp_path: Path, home: Path
+) -> None:
+    server.execute("CREATE DATABASE kept")
+    server.execute("CREATE ROLE keeper LOGIN")
+    server.execute("CREATE TABLE mine AS SELECT 1 AS id; ALTER TABLE mine OWNER TO keeper", "kept")
+    server.execute("ALTER TABLE mine ENABLE ROW LEVEL SECURITY", "kept")
+    server.execute("ALTER TABLE mine FORCE ROW LEVEL SECURITY", "kept")
+    server.execute("CREATE ROLE seeing LOGIN BYPASSRLS")
+    file = workload_file(server, "kept", tmp_path)
+    try:
+        forced = sample(server, "kept", file, home, "--share", "0.2", role="keeper")
+        assert forced.returncode == 4
+        assert "policies apply to the owner of public.mine, too" in forced.stderr
+        assert "connect as a role with BYPASSRLS (seeing)" in forced.stderr
+        server.execute("ALTER TABLE mine NO FORCE ROW LEVEL SECURITY", "kept")
+        of_others = sample(server, "kept", file, home, "--share", "0.2")
+        assert of_others.returncode == 4
+        assert "connect as the tables' owner, or as a role with BYPASSRLS (seeing)" in of_others.stderr
+        assert sampled(sample(server, "kept", file, home, "--share", "0.2", role="keeper"))["rows"] == {
+            "public.mine": 1
+        }
+    finally:
+        server.execute("DROP ROLE seeing")
 
 
 def test_rows_are_read_in_one_snapshot_under_the_locks_of_a_query(server: RealServer) -> None:

@@ -13,6 +13,13 @@ from tests.fix_explained import DATABASE, dsn_of, explained, middle_of, shop_in,
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 
+from pgdyno.model.experiments.captured import (
+    CapturedCall,
+    CapturedStatement,
+    CapturedTransaction,
+    ColumnValue,
+)
+from pgdyno.postgres.statement_counts import Seen
 from pgdyno.store.workload_file import write_workload_file
 
 pytestmark = pytest.mark.server
@@ -152,3 +159,31 @@ def test_a_role_that_may_not_read_all_gets_a_reason_for_each(server: RealServer,
     assert found["read"]["why_none"] == (
         "the role may not explain this statement: permission denied for table orders"
     )
+
+
+def test_columns_of_views_have_the_statistics_of_the_tables(server: RealServer, tmp_path: Path) -> None:
+    views = {
+        "paid": ("SELECT count(*) FROM paid WHERE amount = $1", "shop.paid.amount"),
+        "numbered": ("SELECT count(*) FROM numbered WHERE n = $1", "shop.numbered.n"),
+    }
+    seen = Seen(calls=1, time_ms=1.0, rows=1, blocks=1, wal_records=0)
+    shop = replace(
+        workload(),
+        statements=tuple(CapturedStatement(name, sql, seen) for name, (sql, _) in views.items()),
+        transactions=tuple(
+            CapturedTransaction(1, (CapturedCall(name, 1.0, (ColumnValue(column),)),))
+            for name, (_, column) in views.items()
+        ),
+    )
+    write_workload_file(tmp_path / "views.toml", shop)
+    server.execute("CREATE VIEW shop.paid AS SELECT id, amount FROM shop.orders", DATABASE)
+    try:
+        listed = explained(server, tmp_path / "views.toml")["degrees"]
+        paid = explained(server, tmp_path / "views.toml", "paid")["degree"]
+    finally:
+        server.execute("DROP VIEW shop.paid", DATABASE)
+    assert f"planned with $1 = '{middle_of(server, 'amount')}', " in paid["notes"][-1]
+    assert {one["statement"]: one["why_none"] for one in listed if one["degree"] is None} == {
+        "numbered": 'no typical value for $1 of "numbered": shop.numbered.n is computed by its view, so the '
+        "server has no statistics for it"
+    }

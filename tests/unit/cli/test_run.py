@@ -243,7 +243,7 @@ def test_a_benchmark_of_peers_takes_the_options_of_its_study_and_no_others(
 ASKED = Measuring(
     embedded=True, pg_bin=None, workloads=(), scripts=(), scale=None, generator=None, clients=4, blocks=None,
     budget_s=None, until=None, block_s=None, slice_s=None, kind=None, isolate=None, seed=1, as_booted=False,
-    resume=None, gate=False,
+    unlike=False, resume=None, gate=False,
 )  # fmt: skip
 
 

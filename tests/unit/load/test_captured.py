@@ -18,6 +18,7 @@ from pgdyno.model.experiments.captured import (
     Letters,
     NewKey,
     OneOf,
+    Ordinal,
     Parameter,
     ReturnedValue,
     SameValue,
@@ -62,7 +63,9 @@ def test_statements_and_transactions_are_told_by_place() -> None:
     [
         (ColumnValue("public.t.a"), ANY),
         (ArrayOf("public.t.a", 3), {"draw": "array", "of": ANY, "length": 3}),
-        (ReturnedValue(2, "one"), {"draw": "returned", "call": 0, "column": 1}),
+        (ReturnedValue(2, "one"), {"draw": "returned", "call": 0, "column": 1, "plus": 0}),
+        (ReturnedValue(2, "one", 1), {"draw": "returned", "call": 0, "column": 1, "plus": 1}),
+        (Ordinal(), {"draw": "ordinal"}),
         (NewKey("public.t.a"), {"draw": "sequence", "start": 10, "part": 0, "parts": 1}),
         (Uuid(), {"draw": "uuid"}),
         (
@@ -105,15 +108,15 @@ def test_the_same_as_a_returned_value_is_that_value() -> None:
         CapturedCall("one", 1.0),
         CapturedCall("two", 1.0, (ReturnedValue(1, "one"), SameValue(1), SameValue(1, "two"))),
     )
-    returned = {"draw": "returned", "call": 0, "column": 0}
+    returned = {"draw": "returned", "call": 0, "column": 0, "plus": 0}
     assert captured_options(workload(*calls), DRAWS)["transactions"][0]["calls"][1]["parameters"] == [
         returned,
         returned,
         returned,
     ]
-    wider = CapturedCall("two", 1.0, (ReturnedValue(1, "one"), SameValue(1, plus=2)))
-    with pytest.raises(UsageError, match="nothing can be added to a returned value"):
-        captured_options(workload(calls[0], wider), DRAWS)
+    wider = CapturedCall("two", 1.0, (ReturnedValue(1, "one", plus=1), SameValue(1, plus=-3)))
+    drawn = captured_options(workload(calls[0], wider), DRAWS)["transactions"][0]["calls"][1]["parameters"]
+    assert drawn == [{**returned, "plus": 1}, {**returned, "plus": -2}]
 
 
 def test_what_is_not_there_is_named() -> None:

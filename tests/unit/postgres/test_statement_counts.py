@@ -5,29 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pgdyno.postgres.statement_counts import NewCounts, Seen, StatementCounts, difference, merged
+from pgdyno.postgres.statement_counts import Ended, NewCounts, Seen, StatementCounts, difference, merged
+
+NONE_ENDED = Ended(0, 0)
 
 
 def counts(
     calls: Mapping[int, int],
     *,
     nested: int = 0,
-    transactions: int = 0,
+    ended: Ended = NONE_ENDED,
     evicted: int | None = 0,
     reset_at: str | None = "then",
 ) -> StatementCounts:
     seen = {one: Seen(count, 2.0 * count, 3 * count, 4 * count, 5 * count) for one, count in calls.items()}
-    return StatementCounts(seen, dict.fromkeys(calls, 1), nested, transactions, evicted, reset_at)
+    return StatementCounts(seen, dict.fromkeys(calls, 1), nested, ended, evicted, reset_at)
 
 
 def test_the_difference_is_of_each_count_and_leaves_out_what_was_not_called() -> None:
     found = difference(
-        counts({1: 10, 2: 5}, nested=3, transactions=7),
-        counts({1: 12, 2: 5, 3: 1}, nested=10, transactions=9),
+        counts({1: 10, 2: 5}, nested=3, ended=Ended(7, 1)),
+        counts({1: 12, 2: 5, 3: 1}, nested=10, ended=Ended(9, 4)),
     )
-    assert found == NewCounts(
-        {1: Seen(2, 4.0, 6, 8, 10), 3: Seen(1, 2.0, 3, 4, 5)}, {1: 0, 2: 0, 3: 1}, 7, 2, is_evicting=False
-    )
+    statements = {1: Seen(2, 4.0, 6, 8, 10), 3: Seen(1, 2.0, 3, 4, 5)}
+    assert found == NewCounts(statements, {1: 0, 2: 0, 3: 1}, 7, Ended(2, 3), is_evicting=False)
+    assert found.ended.rolled_back_share == 0.6
+    assert Ended(0, 0).rolled_back_share == 0.0
 
 
 def test_forgotten_statements_are_said() -> None:

@@ -10,6 +10,7 @@ from pgdyno.plan import levers
 from pgdyno.profile import parts
 from pgdyno.profile.account import account, difference, kernel_entries, mean_time
 from pgdyno.profile.cycles import Counters, Cycle, Sampled, Traced, Window
+from pgdyno.profile.reading.statements import by_shape
 from pgdyno.profile.records.profile_record import (
     AccountGroup,
     AccountLine,
@@ -18,7 +19,6 @@ from pgdyno.profile.records.profile_record import (
     TransactionProfile,
 )
 from pgdyno.profile.scheduling import Delays
-from pgdyno.profile.shapes import by_shape
 from pgdyno.profile.stacks import Stack
 from pgdyno.profile.summary import Profiled, sum_up
 

@@ -23,6 +23,7 @@ from pgdyno.model.experiments.captured import (
     NewKey,
     Omitted,
     OneOf,
+    Ordinal,
     ReturnedValue,
     SameValue,
 )
@@ -68,7 +69,9 @@ WORKLOAD = CapturedWorkload(
             2.0,
             (
                 CapturedCall("read", 1.0, (ArrayOf("public.t.a", 5),)),
-                CapturedCall("write", 1.0, (ReturnedValue(2, "read"),)),
+                CapturedCall(
+                    "write", 1.0, (ReturnedValue(2, "read"), ReturnedValue(1, "read", -1), Ordinal())
+                ),
             ),
         ),
     ),
@@ -197,18 +200,18 @@ def test_a_parameter_has_exactly_one_way(tmp_path: Path, parameter: str) -> None
     assert error.message == f'"{tmp_path / "w.toml"}" is not a workload'
     assert error.detail == (
         "transaction.0.call.0.parameters.0: a parameter has exactly one of column, new_key, same_as, "
-        "returned, between, letters, constant, one_of, uuid, null"
+        "returned, between, letters, constant, one_of, ordinal, uuid, null"
     )
 
 
 @pytest.mark.parametrize(
     ("parameter", "why"),
     [
-        ('{constant = "x", plus = 1}', '"plus" belongs to "same_as"'),
+        ('{constant = "x", plus = 1}', '"plus" belongs to "same_as" and "returned"'),
         ('{constant = "x", array = 2}', '"array" belongs to "column"'),
         ('{constant = "x", of = "s"}', '"of" belongs to "same_as" and "returned", which requires it'),
         ("{returned = 1}", '"of" belongs to "same_as" and "returned", which requires it'),
-        ('{returned = 1, of = "s", plus = 1}', '"plus" belongs to "same_as"'),
+        ("{ordinal = true, plus = 1}", '"plus" belongs to "same_as" and "returned"'),
         ('{constant = "x", weights = [1]}', '"weights" and "nulls" belong to "one_of"'),
         ('{constant = "x", distribution = "gaussian"}', '"distribution" belongs to "between"'),
         (

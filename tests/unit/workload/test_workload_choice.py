@@ -43,3 +43,13 @@ def test_an_experiment_says_once_what_rows_its_workload_runs_on() -> None:
 
     assert method_notes([workload("made-up rows")] * 2, Design())[-1:] == ("shop runs on made-up rows",)
     assert not any("runs on" in one for one in method_notes([workload(None)], Design()))
+
+
+def test_a_note_of_an_earlier_version_says_that_the_locale_is_unknown(tmp_path: Path) -> None:
+    dump = tmp_path / "shop.dump"
+    dump.write_bytes(b"rows")
+    (tmp_path / "shop.dump.note").write_text(f"{digest_of(dump)}\nmade-up rows\n")
+    assert read_copy_note(dump, digest_of(dump)) == (
+        "made-up rows; an earlier version made the copy, in the locale C: if the original has another one, "
+        "plans and answers may differ"
+    )

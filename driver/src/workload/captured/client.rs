@@ -4,6 +4,7 @@ use super::ROLE;
 use super::options::{CapturedOptions, CapturedTransaction};
 use super::parameter::{Choice, Parameter};
 use crate::random::Random;
+use crate::workload::data_set::write_integer;
 use crate::workload::{Client, Next, Place, StatementId, Transaction};
 
 /// One client's stream of transactions.
@@ -23,6 +24,8 @@ struct Call {
     drawn: Vec<Option<Vec<u8>>>,
     /// Index of its last execution among the calls of the current transaction.
     place: Option<usize>,
+    /// Number of its executions in the current transaction.
+    executions: u64,
 }
 
 impl CapturedClient {
@@ -47,6 +50,7 @@ fn calls(options: &CapturedOptions, transaction: &CapturedTransaction, place: Pl
             .collect(),
         drawn: vec![None; one.parameters.len()],
         place: None,
+        executions: 0,
     };
     transaction.calls.iter().map(call).collect()
 }
@@ -58,6 +62,7 @@ impl Client for CapturedClient {
             let calls = &mut self.transactions[self.choice.draw(&mut self.random)];
             for call in calls.iter_mut() {
                 call.place = None;
+                call.executions = 0;
             }
             for at in 0..calls.len() {
                 let times = calls[at].times;
@@ -75,17 +80,18 @@ impl Client for CapturedClient {
 /// call.
 fn write_call(calls: &mut [Call], at: usize, random: &mut Random, to: &mut Transaction) {
     let (before, rest) = calls.split_at_mut(at);
-    let Call { statement, text, parameters, drawn, place, .. } = &mut rest[0];
+    let Call { statement, text, parameters, drawn, place, executions, .. } = &mut rest[0];
     *place = Some(to.calls().len());
+    *executions += 1;
     to.call(*statement);
     if let Some(text) = text {
         to.text(|out| out.extend_from_slice(text.as_bytes()));
     }
     for (number, parameter) in parameters.iter_mut().enumerate() {
-        if let Parameter::Returned { call, column } = parameter
+        if let Parameter::Returned { call, column, plus } = parameter
             && let Some(place) = before.get(*call).and_then(|earlier| earlier.place)
         {
-            to.returned(place, *column);
+            to.returned(place, *column, *plus);
             continue;
         }
         let mut value = drawn[number].take().unwrap_or_default();
@@ -94,7 +100,12 @@ fn write_call(calls: &mut [Call], at: usize, random: &mut Random, to: &mut Trans
             Some(earlier) => earlier.drawn[other].as_deref(),
             None => drawn[other].as_deref(),
         };
-        let is_value = parameter.draw(random, &earlier, &mut value);
+        let is_value = if matches!(parameter, Parameter::Ordinal) {
+            write_integer(*executions, &mut value);
+            true
+        } else {
+            parameter.draw(random, &earlier, &mut value)
+        };
         if is_value {
             to.text(|text| text.extend_from_slice(&value));
         } else {

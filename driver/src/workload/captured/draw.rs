@@ -101,7 +101,12 @@ pub enum Draw {
         call: usize,
         /// Index of the column.
         column: usize,
+        /// Added to an integer, unless 0.
+        #[serde(default)]
+        plus: i64,
     },
+    /// How often the statement has been executed in the transaction, this call included.
+    Ordinal,
     /// An array of independently drawn values.
     Array {
         /// How to draw each element.
@@ -145,7 +150,7 @@ impl Draw {
                     format!("parameter {parameter} of call {call} is not an earlier parameter")
                 })
             }
-            Self::Returned { call, column } => require(*call < at.0 && *column < MAX_COLUMNS, || {
+            Self::Returned { call, column, .. } => require(*call < at.0 && *column < MAX_COLUMNS, || {
                 format!("column {column} of call {call} is not an earlier result")
             }),
             Self::Array { of, length } => {
@@ -156,7 +161,7 @@ impl Draw {
             Self::Sequence { part, parts, .. } => {
                 require(part < parts, || format!("part {part} of {parts} does not exist"))
             }
-            Self::Null | Self::Constant { .. } | Self::Uuid => Ok(()),
+            Self::Null | Self::Constant { .. } | Self::Uuid | Self::Ordinal => Ok(()),
         }
     }
 }
@@ -189,10 +194,14 @@ fn check_mixture(parts: &[(f64, Draw)], earlier: &[usize], at: (usize, usize)) -
     parts.iter().try_for_each(|(_, part)| check_part(part, earlier, at))
 }
 
-/// Refuses nested mixtures and arrays, and returned values, which are unknown before the transaction begins.
+/// Refuses nested mixtures and arrays, ordinals, and returned values, which are unknown before the
+/// transaction begins.
 fn check_part(part: &Draw, earlier: &[usize], at: (usize, usize)) -> Result<(), String> {
-    let is_simple = !matches!(part, Draw::Mixture { .. } | Draw::Array { .. } | Draw::Returned { .. });
-    require(is_simple, || "a mixture or array contains a mixture, an array or a returned value".into())?;
+    let is_simple =
+        !matches!(part, Draw::Mixture { .. } | Draw::Array { .. } | Draw::Returned { .. } | Draw::Ordinal);
+    require(is_simple, || {
+        "a mixture or array contains a mixture, an array, an ordinal or a returned value".into()
+    })?;
     part.check(earlier, at)
 }
 

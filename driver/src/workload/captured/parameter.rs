@@ -1,9 +1,9 @@
 //! Draws parameters.
 
 use super::draw::Draw;
-use super::values::{write_decimal, write_element, write_letters, write_sum, write_uuid};
+use super::values::{write_decimal, write_element, write_letters, write_uuid};
 use crate::random::{PgbenchSampler, Random, Sampler};
-use crate::workload::data_set::write_integer;
+use crate::workload::data_set::{write_integer, write_sum};
 
 /// A random choice of an index, with probabilities proportional to weights.
 #[derive(Clone, Debug)]
@@ -39,7 +39,8 @@ pub(super) enum Parameter {
     Sequence { next: i64, step: i64 },
     Uuid,
     SameAs { call: usize, parameter: usize, plus: i64 },
-    Returned { call: usize, column: usize },
+    Returned { call: usize, column: usize, plus: i64 },
+    Ordinal,
     Array { of: Box<Parameter>, length: u32, element: Vec<u8> },
     Mixture(Choice, Vec<Parameter>),
 }
@@ -71,7 +72,10 @@ impl Parameter {
             Draw::SameAs { call, parameter, plus } => {
                 Self::SameAs { call: *call, parameter: *parameter, plus: *plus }
             }
-            Draw::Returned { call, column } => Self::Returned { call: *call, column: *column },
+            Draw::Returned { call, column, plus } => {
+                Self::Returned { call: *call, column: *column, plus: *plus }
+            }
+            Draw::Ordinal => Self::Ordinal,
             Draw::Array { of, length } => Self::Array {
                 of: Box::new(Self::new(of, client, clients)),
                 length: *length,
@@ -92,8 +96,9 @@ impl Parameter {
         out: &mut Vec<u8>,
     ) -> bool {
         match self {
-            // A returned value is unknown before the transaction begins; the client requests it.
-            Self::Null | Self::Returned { .. } => return false,
+            // A returned value is unknown before the transaction begins; the client requests it, and counts
+            // the calls of a statement.
+            Self::Null | Self::Returned { .. } | Self::Ordinal => return false,
             Self::Constant(text) => out.extend_from_slice(text),
             Self::Integer(sampler) => write_integer(sampler.draw(random), out),
             Self::PgbenchInteger(sampler) => write_integer(sampler.draw(random), out),

@@ -38,7 +38,7 @@ fn what_cannot_be_drawn_is_refused_with_its_place() {
         (json!({"draw": "mixture", "parts": []}), "a mixture has no parts"),
         (
             json!({"draw": "mixture", "parts": [[1, {"draw": "mixture", "parts": []}]]}),
-            "a mixture or array contains a mixture, an array or a returned value",
+            "a mixture or array contains a mixture, an array, an ordinal or a returned value",
         ),
     ] {
         let detail = refused(with_parameters(&json!([draw])));

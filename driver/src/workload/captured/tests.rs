@@ -204,6 +204,7 @@ fn a_parameter_can_be_what_an_earlier_call_returned() {
             {"statement": 1, "parameters": [
                 {"draw": "returned", "call": 0, "column": 1},
                 {"draw": "constant", "value": "x"},
+                {"draw": "returned", "call": 0, "column": 1, "plus": -1},
             ]},
         ]}],
     }));
@@ -214,16 +215,31 @@ fn a_parameter_can_be_what_an_earlier_call_returned() {
         let text = |bytes: Option<&[u8]>| bytes.map(|text| String::from_utf8(text.to_vec()).unwrap());
         transaction.arguments(&transaction.calls()[2]).map(text).collect()
     };
-    assert_eq!(line(&transaction), [None, Some("x".into())]);
+    assert_eq!(line(&transaction), [None, Some("x".into()), None]);
     let row = |value: &[u8]| [&b"\0\x02\xff\xff\xff\xff\0\0\0\x02"[..], value].concat();
     transaction.receive(0, &row(b"41"));
     assert_eq!(line(&transaction)[0], None); // the last execution counts
     transaction.receive(1, &row(b"42"));
-    assert_eq!(line(&transaction), [Some("42".into()), Some("x".into())]);
+    assert_eq!(line(&transaction), [Some("42".into()), Some("x".into()), Some("41".into())]);
     transaction.receive(1, &row(b"43")); // tried again
     assert_eq!(line(&transaction)[0], Some("43".into()));
     transaction.receive(1, &[]);
-    assert_eq!(line(&transaction), [None, Some("x".into())]);
+    assert_eq!(line(&transaction), [None, Some("x".into()), None]);
+}
+
+#[test]
+fn an_ordinal_counts_the_calls_of_a_statement_in_each_transaction() {
+    let options = options(json!({
+        "statements": [{"name": "line", "sql": "…"}],
+        "transactions": [{"weight": 1, "calls": [
+            {"statement": 0, "times": 3, "parameters": [{"draw": "ordinal"}]},
+        ]}],
+    }));
+    let mut role = roles(&options, 1, 1, Pace::Closed).remove(0);
+    for _ in 0..2 {
+        let lines = next(&mut role, 0).into_iter().map(|(_, mut values)| values.remove(0).unwrap());
+        assert_eq!(lines.collect::<Vec<_>>(), ["1", "2", "3"]);
+    }
 }
 
 #[test]

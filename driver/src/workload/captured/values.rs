@@ -54,12 +54,3 @@ pub(super) fn write_element(element: &[u8], (is_first, is_value): (bool, bool), 
     }
     out.push(b'"');
 }
-
-/// Writes a text or, if it is an integer and `plus` is not 0, their sum.
-pub(super) fn write_sum(text: &[u8], plus: i64, out: &mut Vec<u8>) {
-    let number = std::str::from_utf8(text).ok().and_then(|digits| digits.parse::<i64>().ok());
-    match number {
-        Some(number) if plus != 0 => write_integer(number.saturating_add(plus), out),
-        _ => out.extend_from_slice(text),
-    }
-}

@@ -26,7 +26,8 @@ def sampled_statements(
     Raises: GeneratorFailedError, UsageError, ServerError.
     """
     assert workload.captured is not None  # noqa: S101 — only captured workloads draw from columns
-    columns = read_columns(connection, workload.captured.search_path)
+    texts = [one.sql for one in workload.captured.statements]
+    columns = read_columns(connection, workload.captured.search_path, texts)
     equal = tuple(replace(one, weight=1.0) for one in workload.captured.transactions)
     known = with_values_for_returned(replace(workload.captured, transactions=equal), columns)
     draws, _ = read_draws(connection, known)

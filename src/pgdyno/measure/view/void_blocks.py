@@ -147,7 +147,7 @@ def _rows(one: FailedTransactions) -> list[tuple[str, ...]]:
             one.variant,
             numbers.share(one.share * reason.count / failed),
             f"{reason.count:,}",
-            reason.sqlstate,
+            reason.error,
             reason.statement or NOTHING,
         )
         for reason in one.failures[:_MOST_REASONS]

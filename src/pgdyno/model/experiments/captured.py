@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Literal
 
 from pgdyno.model.experiments.invariant import Invariant
-from pgdyno.postgres.statement_counts import Seen
+from pgdyno.postgres.statement_counts import Ended, Seen
 
 Distribution = Literal["uniform", "gaussian", "exponential", "pareto", "zipfian"]
 PARAMETERISED: Mapping[Distribution, tuple[float, float]] = {
@@ -48,13 +48,14 @@ class SameValue:
 
 @dataclass(frozen=True)
 class ReturnedValue:
-    """A value of the first row returned by an earlier call of the transaction; NULL without a row.
+    """A value of the first row that an earlier call of the transaction returned, plus a number.
 
-    ``statement`` names the call; its columns count from 1.
+    ``statement`` names the call; its columns count from 1. Without a row it is NULL.
     """
 
     column: int
     statement: str
+    plus: int = 0
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,11 @@ class Letters:
 
 
 @dataclass(frozen=True)
+class Ordinal:
+    """1 in the first call of the statement in a transaction, 2 in the second, and so on."""
+
+
+@dataclass(frozen=True)
 class Uuid:
     """A random UUID."""
 
@@ -108,7 +114,17 @@ class OneOf:
 
 
 Parameter = (
-    ColumnValue | ArrayOf | NewKey | SameValue | ReturnedValue | Between | Constant | Letters | Uuid | OneOf
+    ColumnValue
+    | ArrayOf
+    | NewKey
+    | SameValue
+    | ReturnedValue
+    | Ordinal
+    | Between
+    | Constant
+    | Letters
+    | Uuid
+    | OneOf
 )
 Protocol = Literal["simple", "extended", "prepared"]
 Quantity = Literal["calls", "time", "rows", "blocks", "WAL records"]
@@ -164,7 +180,8 @@ class CapturedWorkload:
     ``protocol`` the protocol by which they send statements.
     ``counted`` are the quantities known for its statements; ``seconds`` 0: it was not observed while running.
     ``pauses_s`` are equally likely times between a transaction and the session's next one. ``sessions`` is
-    the number of sessions, busy or pausing; None: unknown. ``invariants`` are defined by the user.
+    the number of sessions, busy or pausing; None: unknown. ``ended`` counts the database's transactions, also
+    those that are not replayed; None: unknown. ``invariants`` are defined by the user.
     """
 
     name: str
@@ -183,6 +200,7 @@ class CapturedWorkload:
     protocol: Protocol = "prepared"
     pauses_s: tuple[float, ...] = ()
     sessions: int | None = None
+    ended: Ended | None = None
     invariants: tuple[Invariant, ...] = ()
 
     @property
@@ -199,12 +217,10 @@ class CapturedWorkload:
     @property
     def pausing_clients(self) -> int:
         """The number of clients to replay with pauses: the number of sessions, for the original rate."""
-        return self.sessions or self.sessions_with(self.clients)
-
-    def sessions_with(self, clients: float) -> int:
-        """Return the number of sessions if ``clients`` are busy on average and the others pause."""
+        if self.sessions is not None:
+            return self.sessions
         pausing = (self.transactions_per_s or 0.0) * fmean(self.pauses_s) if self.pauses_s else 0.0
-        return max(1, round(clients + pausing))  # Little's law
+        return max(1, round(self.clients + pausing))  # Little's law
 
     @property
     def replayed_share(self) -> float:

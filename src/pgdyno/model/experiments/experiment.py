@@ -19,7 +19,7 @@ from pgdyno.model.experiments.likeness import Likeness
 from pgdyno.model.experiments.step_record import StepRecord
 from pgdyno.model.experiments.tpch import TpchFacts
 from pgdyno.model.experiments.verdict import AtLoad, Verdict
-from pgdyno.model.experiments.workload import Cell, ResetPolicy
+from pgdyno.model.experiments.workload import USUAL_CLIENTS, Cell, ResetPolicy
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.plans.terms import Terms
 from pgdyno.model.variants.durability import DurabilityReading
@@ -122,7 +122,7 @@ class Design:
     stopping: Stopping = Stopping.FIXED
     precision: float | None = None  # requested relative half-width, with Stopping.PRECISION
     is_isolated: bool = True  # server and client pinned to different CPUs
-    clients: int = 4
+    clients: int = USUAL_CLIENTS
     thresholds: VoidThresholds = field(default_factory=VoidThresholds)
     phase: Phase = Phase.AFTER_CHECKPOINT
     cycle_s: float | None = None

@@ -15,6 +15,53 @@ from pgdyno.base.errors import GeneratorFailedError
 MOST_FAILED_SHARE = 0.05
 """Of a server's transactions. Arbitrary: with more, a rate mostly measures error handling."""
 _MOST_NAMED = 4
+_CONDITIONS = {
+    "21000": "cardinality_violation",
+    "22001": "string_data_right_truncation",
+    "22003": "numeric_value_out_of_range",
+    "22004": "null_value_not_allowed",
+    "22007": "invalid_datetime_format",
+    "22008": "datetime_field_overflow",
+    "22012": "division_by_zero",
+    "22021": "character_not_in_repertoire",
+    "22023": "invalid_parameter_value",
+    "2202E": "array_subscript_error",
+    "22P02": "invalid_text_representation",
+    "22P03": "invalid_binary_representation",
+    "23000": "integrity_constraint_violation",
+    "23502": "not_null_violation",
+    "23503": "foreign_key_violation",
+    "23505": "unique_violation",
+    "23514": "check_violation",
+    "23P01": "exclusion_violation",
+    "25006": "read_only_sql_transaction",
+    "25P02": "in_failed_sql_transaction",
+    "40001": "serialization_failure",
+    "40P01": "deadlock_detected",
+    "42501": "insufficient_privilege",
+    "42601": "syntax_error",
+    "42703": "undefined_column",
+    "42704": "undefined_object",
+    "42804": "datatype_mismatch",
+    "42883": "undefined_function",
+    "42P01": "undefined_table",
+    "42P10": "invalid_column_reference",
+    "42P18": "indeterminate_datatype",
+    "44000": "with_check_option_violation",
+    "53100": "disk_full",
+    "53200": "out_of_memory",
+    "53300": "too_many_connections",
+    "54000": "program_limit_exceeded",
+    "55000": "object_not_in_prerequisite_state",
+    "55P03": "lock_not_available",
+    "57014": "query_canceled",
+    "57P01": "admin_shutdown",
+    "P0001": "raise_exception",
+    "P0002": "no_data_found",
+    "XX000": "internal_error",
+    "XX001": "data_corrupted",
+}
+"""Names of errors that statements cause, by SQLSTATE, from PostgreSQL's errcodes.txt."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +71,12 @@ class Failures:
     sqlstate: str
     count: int
     statement: str = ""
+
+    @property
+    def error(self) -> str:
+        """The SQLSTATE with the error's name, if it is known. Messages may contain values of rows."""
+        name = _CONDITIONS.get(self.sqlstate)
+        return f"{self.sqlstate} ({name})" if name else self.sqlstate
 
 
 def failed_share(transactions: int, failures: Iterable[Failures]) -> float:
@@ -44,7 +97,7 @@ def failures_text(failures: Iterable[Failures]) -> str:
     """Return the failures in words, the most frequent first."""
     found = added_up(failures)
     listed = ", ".join(
-        f"{one.count} of SQLSTATE {one.sqlstate}{f' in {one.statement}' if one.statement else ''}"
+        f"{one.count} of SQLSTATE {one.error}{f' in {one.statement}' if one.statement else ''}"
         for one in found[:_MOST_NAMED]
     )
     return f"{listed}, and {len(found) - _MOST_NAMED} other reasons" if len(found) > _MOST_NAMED else listed

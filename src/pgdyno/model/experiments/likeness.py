@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 LEAST_LIKENESS = 0.9
 """Below this, a replay only approximates the workload."""
-LEAST_CALLS = 0.5
-"""Of the original's calls. With fewer, a replay is a different workload and is not measured. Arbitrary."""
+LEAST_MEASURED = 0.7
+"""Below this, a replay is a different workload, and is measured only with --unlike. Arbitrary."""
+SESSIONS = "sessions"
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,16 @@ class StatementLikeness:
 
 @dataclass(frozen=True)
 class Likeness:
-    """The overlap of the original's and the replay's shares, by quantity, from 0 to 1.
+    """The likeness of the original and the replay, by quantity, from 0 to 1.
 
-    Statements that are not replayed contribute nothing.
+    For quantities of statements it is the overlap of their shares; statements that are not replayed
+    contribute nothing. ``of_transactions`` has the original's and the replay's value of the other quantities:
+    shares of transactions, and numbers of active sessions.
     """
 
     by_quantity: Mapping[str, float]
     statements: tuple[StatementLikeness, ...]
+    of_transactions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def least(self) -> float:
@@ -42,5 +46,48 @@ class Likeness:
 
     @property
     def is_another_workload(self) -> bool:
-        """Whether most of the original's calls are missing."""
-        return self.by_quantity.get("calls", 1.0) < LEAST_CALLS
+        """Whether a quantity differs too much. The number of sessions is the user's choice."""
+        values = (value for quantity, value in self.by_quantity.items() if quantity != SESSIONS)
+        return min(values) < LEAST_MEASURED
+
+
+def likeness_words(found: Likeness) -> str:
+    """Return the smallest likeness, that of each quantity, and a verdict.
+
+    Quantities of transactions are shown if they differ.
+    """
+    least = min(found.by_quantity, key=lambda quantity: found.by_quantity[quantity])
+    values = ", ".join(
+        f"{quantity} {value:.2f}"
+        for quantity, value in found.by_quantity.items()
+        if quantity not in found.of_transactions or round(value, 2) < 1
+    )
+    verdict = "this is the workload"
+    if found.least < LEAST_LIKENESS:
+        where = _difference(found, least)
+        verdict = f"this is a similar workload, which differs most in {least}{where}"
+        if found.is_another_workload:
+            verdict = f"this is not the workload; it differs most in {least}{where}"
+    return f"Likeness {found.least:.2f} ({values}): {verdict}"
+
+
+def _difference(found: Likeness, quantity: str) -> str:
+    """Return a phrase on the original's and the replay's values of a quantity."""
+    if quantity not in found.of_transactions:
+        return _most_different(found, quantity)
+    original, replay = found.of_transactions[quantity]
+    if quantity == SESSIONS:
+        return f" ({original:.0f} → {replay:.0f})"
+    return f" ({original:.1%} → {replay:.1%} of the transactions)"
+
+
+def _most_different(found: Likeness, quantity: str) -> str:
+    """Return a phrase on the statement with the largest difference in its share of a quantity."""
+
+    def distance(one: StatementLikeness) -> float:
+        return abs(one.original[quantity] - one.replay[quantity])
+
+    if not found.statements:
+        return ""
+    one = max(found.statements, key=distance)
+    return f", above all for {one.name} (share {one.original[quantity]:.1%} → {one.replay[quantity]:.1%})"

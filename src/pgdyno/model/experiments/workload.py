@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
@@ -300,6 +300,15 @@ class Workload:
     def is_read_only(self) -> bool:
         """Whether it leaves the data unchanged."""
         return self.reset is ResetPolicy.KEEP
+
+
+USUAL_CLIENTS = 4
+
+
+def usual_clients(workloads: Collection[Workload]) -> int:
+    """Return the number of clients for workloads: captured ones have as many as were active."""
+    captured = [one.captured.clients for one in workloads if one.captured is not None]
+    return max(captured) if captured and len(captured) == len(workloads) else USUAL_CLIENTS
 
 
 def name_on_own_tables(load: str, count: int) -> str:

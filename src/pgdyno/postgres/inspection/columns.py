@@ -1,12 +1,24 @@
-"""Columns of a database's user tables, a statement's parameter types, and the cluster's identifier."""
+"""Columns of a database's user tables and their values, parameter types, and the cluster's identifier.
+
+Values stay with a copy of the data; they are not part of a workload file.
+"""
 
 from __future__ import annotations
 
-from pgdyno.postgres.catalogued_tables import Column
+import re
+from collections.abc import Collection
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from psycopg import sql
+
+from pgdyno.postgres.catalogued_tables import Column, IndexScan
 from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import READING, look, parameter_types
+from pgdyno.postgres.connection.query import AS_BYTES, text_of
 
 _COLUMNS = """
 SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, NULL),
@@ -28,7 +40,10 @@ SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, NULL)
              AND ra.attnum OPERATOR(pg_catalog.=) f.confkey[1]
         WHERE f.conrelid OPERATOR(pg_catalog.=) c.oid AND f.contype OPERATOR(pg_catalog.=) 'f'
           AND f.conkey OPERATOR(pg_catalog.=) ARRAY[a.attnum]
-        LIMIT 1)
+        LIMIT 1),
+       pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+           AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT'),
+       c.relkind OPERATOR(pg_catalog.=) 'v'
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
 JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) c.oid
@@ -37,6 +52,54 @@ WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p,m,v}'::pg_catalog."char"[])
   AND n.nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$)'
 ORDER BY n.nspname, c.relname, a.attnum
 """
+_NAMED = """
+ROWS FROM (pg_catalog.unnest(%s::pg_catalog.text[]), pg_catalog.unnest(%s::pg_catalog.text[]))
+    AS w(schema, name)
+JOIN pg_catalog.pg_namespace n ON n.nspname OPERATOR(pg_catalog.=) w.schema
+JOIN pg_catalog.pg_class c ON c.relnamespace OPERATOR(pg_catalog.=) n.oid
+     AND c.relname OPERATOR(pg_catalog.=) w.name
+"""
+_VIEWS = f"""
+SELECT w.schema, w.name, pg_catalog.pg_get_viewdef(c.oid)
+FROM {_NAMED} WHERE c.relkind OPERATOR(pg_catalog.=) 'v'
+"""  # noqa: S608 — constants
+# Of several indexes that begin with a column, the smallest comes last.
+_SCANS = f"""
+SELECT w.schema, w.name, a.attname, c.reltuples::pg_catalog.float8, c.relpages,
+       c.relallvisible, x.relpages, s.correlation::pg_catalog.float8
+FROM {_NAMED}
+JOIN pg_catalog.pg_index i ON i.indrelid OPERATOR(pg_catalog.=) c.oid AND i.indisvalid AND i.indpred IS NULL
+JOIN pg_catalog.pg_class x ON x.oid OPERATOR(pg_catalog.=) i.indexrelid
+JOIN pg_catalog.pg_am m ON m.oid OPERATOR(pg_catalog.=) x.relam AND m.amname OPERATOR(pg_catalog.=) 'btree'
+JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) c.oid
+     AND a.attnum OPERATOR(pg_catalog.=) i.indkey[0]
+JOIN pg_catalog.pg_stats s ON s.schemaname OPERATOR(pg_catalog.=) n.nspname
+     AND s.tablename OPERATOR(pg_catalog.=) c.relname AND s.attname OPERATOR(pg_catalog.=) a.attname
+     AND NOT s.inherited AND s.correlation IS NOT NULL
+WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{{r,m}}'::pg_catalog."char"[])
+  AND c.reltuples OPERATOR(pg_catalog.>=) 1 AND c.relpages OPERATOR(pg_catalog.>=) 1
+  AND x.relpages OPERATOR(pg_catalog.>=) 1
+ORDER BY x.relpages DESC, x.oid
+"""  # noqa: S608 — constants
+_MOST_VALUES = 10_000  # arbitrary: a few hundred kB per column
+_LONGEST = 200  # characters of a value
+_DENSE = 1.1  # largest ratio of a key range to its rows for which the range replaces a sample
+_SIZE = """
+SELECT GREATEST(c.reltuples, 0)::pg_catalog.float8 FROM pg_catalog.pg_class c
+WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)
+  AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p,m}'::pg_catalog."char"[])
+"""
+_SEED = "SELECT pg_catalog.setseed(0.5)"
+_ENDS = sql.SQL("SELECT pg_catalog.min({column}), pg_catalog.max({column}) FROM {table}")
+_VALUES = sql.SQL(f"""
+SELECT {AS_BYTES.format("{column}::pg_catalog.text")} FROM {{table}} {{sample}}
+WHERE {{column}} IS NOT NULL AND pg_catalog.length({{column}}::pg_catalog.text) OPERATOR(pg_catalog.<=) %s
+ORDER BY pg_catalog.random() LIMIT %s
+""")  # noqa: S608 — constants
+_WORD = re.compile(r"\w+")
+_MOST = 1 << 40  # more rows or blocks than fit into a table
+_Table: TypeAlias = tuple[str, str]
+"""Schema and name."""
 _IDENTITY = "SELECT system_identifier, pg_catalog.current_database() FROM pg_catalog.pg_control_system()"
 _FOREIGN = """
 SELECT c.oid::pg_catalog.regclass::pg_catalog.text
@@ -57,18 +120,85 @@ FROM pg_catalog.unnest(%s::pg_catalog.oid[]) WITH ORDINALITY AS t(oid, place) OR
 
 
 @checked_results()
-def read_columns(connection: Connection, search_path: str) -> tuple[Column, ...]:
+def read_columns(connection: Connection, search_path: str, texts: Collection[str] = ()) -> tuple[Column, ...]:
     """Return the columns of all tables and views, in table order. Raises: ServerError.
 
-    A column is visible if ``search_path`` finds its table by the unqualified name.
+    A column is visible if ``search_path`` finds its table by the unqualified name. ``texts`` are statements:
+    the queries of the views that they name are read, and the index scans of tables named with an OFFSET.
     """
     path = read_schemas(connection, search_path)
     with server_errors_converted(), look(connection, READING):
         rows = connection.execute(_COLUMNS, {"path": path}).fetchall()
+        tables = {(str(schema), str(table)): bool(is_view) for schema, table, *_, is_view in rows}
+        views = {one for one, is_view in tables.items() if is_view}
+        queries = {**dict.fromkeys(views, ""), **_queries_of(connection, views, texts)}
+        skipping = [one for one in texts if "offset" in _words(one)]
+        scans = _scans_of(connection, _named(tables.keys() - views, skipping))
     return tuple(
-        Column(str(schema), str(table), str(name), str(type_), bool(is_key), bool(is_visible), references)
-        for schema, table, name, type_, is_key, is_visible, references in rows
+        Column(
+            str(schema),
+            str(table),
+            str(name),
+            str(type_),
+            bool(is_key),
+            bool(is_visible),
+            references,
+            bool(is_readable),
+            queries.get((schema, table)),
+            scans.get((schema, table, name)),
+        )
+        for schema, table, name, type_, is_key, is_visible, references, is_readable, _ in rows
     )
+
+
+def _queries_of(
+    connection: Connection, views: AbstractSet[_Table], texts: Collection[str]
+) -> dict[_Table, str]:
+    """Return the queries of the views that statements name, and of the views in these queries.
+
+    Others are not read: a lock on one of their tables would delay it.
+    """
+    found: dict[_Table, str] = {}
+    while named := _named(views - found.keys(), texts):
+        found |= dict.fromkeys(named, "")
+        rows = connection.execute(_VIEWS, _as_arrays(named)).fetchall()
+        found |= {(schema, name): str(query) for schema, name, query in rows}
+        texts = [found[one] for one in named]
+    return found
+
+
+def _scans_of(connection: Connection, tables: Collection[_Table]) -> dict[tuple[str, str, str], IndexScan]:
+    """Return the index scans of tables by column, with the smallest index of each."""
+    rows = connection.execute(_SCANS, _as_arrays(tables)).fetchall() if tables else []
+    return {
+        (schema, table, column): IndexScan(
+            rows=_clamped(tuples, 1, _MOST),
+            table_blocks=_clamped(blocks, 1, _MOST),
+            visible_blocks=_clamped(visible, 0, _MOST),
+            index_blocks=_clamped(of_index, 1, _MOST),
+            correlation=_clamped(correlation, -1, 1),
+        )
+        for schema, table, column, tuples, blocks, visible, of_index, correlation in rows
+    }
+
+
+def _clamped(value: float, low: float, high: float) -> float:
+    """Return an estimate within the limits, also of a server that is not PostgreSQL."""
+    return min(max(low, float(value)), high)
+
+
+def _named(tables: AbstractSet[_Table], texts: Collection[str]) -> list[_Table]:
+    """Return the tables that statements may name: all words of their names are in the texts."""
+    words = {word for text in texts for word in _words(text)}
+    return [one for one in tables if _words(one[1]) <= words]
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+def _as_arrays(tables: Collection[_Table]) -> tuple[list[str], list[str]]:
+    return [schema for schema, _ in tables], [name for _, name in tables]
 
 
 @checked_results()
@@ -119,3 +249,57 @@ def infer_types(connection: Connection, statement: str, search_path: str) -> tup
     with look(connection, {"search_path": search_path}):
         types = parameter_types(connection, statement.encode(connection.info.encoding))
     return tuple(str(one) for (one,) in connection.execute(_TYPES, (list(types),)).fetchall())
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """Values of a column. ``dense``: the lowest and highest of integer keys with few gaps.
+
+    ``sample``: values of random rows, as text. ``highest``: the highest value of an integer key.
+    ``unreadable`` is the number of values left out of the sample because they are not UTF-8.
+    """
+
+    sample: tuple[str, ...] = ()
+    dense: tuple[int, int] | None = None
+    highest: int | None = None
+    unreadable: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any values are known."""
+        return bool(self.sample) or self.dense is not None
+
+
+@checked_results()
+def read_column_values(connection: Connection, column: Column) -> ColumnValues:
+    """Return values of a table's column. Raises: ServerError, e.g. without SELECT."""
+    with server_errors_converted(), look(connection, READING):  # the seed is per session
+        return _values_of(connection, column)
+
+
+def _values_of(connection: Connection, column: Column) -> ColumnValues:
+    names = {"column": sql.Identifier(column.name), "table": sql.Identifier(column.schema, column.table)}
+    size = connection.execute(_SIZE, (names["table"].as_string(connection),)).fetchone()
+    if size is None:
+        return ColumnValues()
+    rows, ends = max(1.0, size[0]), None
+    if column.is_key and column.is_integer:
+        [ends] = connection.execute(_ENDS.format(**names)).fetchall()
+    if ends is not None and ends[0] is not None and ends[1] - ends[0] + 1 <= _DENSE * rows:
+        return ColumnValues(dense=(int(ends[0]), int(ends[1])), highest=int(ends[1]))
+    connection.execute(_SEED)  # equal rows give equal samples
+    found = connection.execute(
+        _VALUES.format(**names, sample=_sample(rows)), (_LONGEST, _MOST_VALUES)
+    ).fetchall()
+    highest = None if ends is None or ends[1] is None else int(ends[1])
+    texts = [text_of(value) for (value,) in found]
+    known = tuple(text for text in texts if text is not None)
+    return ColumnValues(known, highest=highest, unreadable=len(texts) - len(known))
+
+
+def _sample(rows: float) -> sql.Composable:
+    """Return a TABLESAMPLE clause for a large table, for about twice the rows that are kept."""
+    share = 100 * 2 * _MOST_VALUES / rows
+    if share >= 100:
+        return sql.SQL("")
+    return sql.SQL("TABLESAMPLE SYSTEM ({}) REPEATABLE (1)").format(sql.Literal(share))

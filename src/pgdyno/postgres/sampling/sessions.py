@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from psycopg import sql
@@ -17,7 +18,7 @@ from psycopg import sql
 from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import server_errors_converted
-from pgdyno.postgres.statement_counts import Sighting
+from pgdyno.postgres.statement_counts import SightedEnd, Sighting
 
 
 @dataclass
@@ -34,7 +35,7 @@ class SeenPauses:
         """Begin a burst: the time before it is unknown."""
         self._idle_since.clear()
 
-    def take(
+    def add(
         self, session: int, idle_since_s: float | None, began_s: float | None, between_looks_s: float
     ) -> None:
         """Add a session's state: idle since a time, or in a transaction since a time, on the same clock.
@@ -52,20 +53,84 @@ class SeenPauses:
             self.seconds.append(pause_s if pause_s > between_looks_s else 0.0)
 
 
+@dataclass
+class SeenEnds:
+    """How transactions ended: their session was seen in COMMIT or ROLLBACK, or idle after it.
+
+    A session that is idle after a transaction may have run another one since the sample before: the end can
+    be of that one.
+    """
+
+    ended: list[SightedEnd] = field(default_factory=list)
+    _open: dict[int, tuple[str, set[int]]] = field(default_factory=dict)
+
+    def begin_row(self) -> None:
+        """Begin a burst: the time before it is unknown."""
+        self._open.clear()
+
+    def add(
+        self, session: int, transaction: str | None, statement: int | None, *, is_rolled_back: bool | None
+    ) -> None:
+        """Add a session's state; ``is_rolled_back`` None: its latest statement ends no transaction."""
+        known, statements = self._open.pop(session, (None, set[int]()))
+        is_same = transaction in {known, None}
+        if is_rolled_back is not None and is_same and statements:
+            self.ended.append(SightedEnd(frozenset(statements), is_rolled_back))
+        elif is_rolled_back is None and transaction is not None:
+            seen = set() if statement is None else {statement}
+            self._open[session] = transaction, (statements | seen if is_same else seen)
+
+
+@dataclass
+class SeenSessions:
+    """Sessions that worked, by process id, and the samples in which they were first and last connected."""
+
+    _idle_since_s: dict[int, float | None] = field(default_factory=dict)
+    _spans: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _working: set[int] = field(default_factory=set)
+
+    def add(self, session: int, look: int, idle_since_s: float | None, *, is_in_transaction: bool) -> None:
+        """Add a session's state at a sample."""
+        first, _ = self._spans.setdefault(session, (look, look))
+        self._spans[session] = first, look
+        if is_in_transaction or self._idle_since_s.setdefault(session, idle_since_s) != idle_since_s:
+            self._working.add(session)
+
+    def mean(self, looks: int) -> float:
+        """Return the mean number of such sessions."""
+        lengths = (last - first + 1 for first, last in self._working_spans())
+        return sum(lengths) / looks if looks else 0.0
+
+    def most(self) -> int:
+        """Return the largest number of such sessions at a time."""
+        spans = self._working_spans()
+        changes = sorted([*((first, 1) for first, _ in spans), *((last + 1, -1) for _, last in spans)])
+        return max(accumulate(change for _, change in changes), default=0)
+
+    def _working_spans(self) -> list[tuple[int, int]]:
+        return [self._spans[one] for one in self._working]
+
+
 _SHARE = 0.01  # of the time is spent in queries; their CPU time is less
 _LOOKS_IN_A_ROW = 20  # arbitrary: a transaction of a few statements lasts as long as a few samples
 _LEAST_PAUSE_S = 0.02
 _WITH_IDS = 140_000  # first version with query_id
 # The function behind pg_stat_activity: without the view's joins, a sample costs a third.
+# Of a query's text, only its kind leaves the server: the text has values.
 _SESSIONS = sql.SQL("""
 SELECT pid, xact_start::pg_catalog.text, {query_id}, state OPERATOR(pg_catalog.=) 'idle in transaction',
   pg_catalog.date_part('epoch', xact_start),
-  CASE WHEN state OPERATOR(pg_catalog.=) 'idle' THEN pg_catalog.date_part('epoch', state_change) END
+  CASE WHEN state OPERATOR(pg_catalog.=) 'idle' THEN pg_catalog.date_part('epoch', state_change) END,
+  CASE WHEN query OPERATOR(pg_catalog.~*) {commit} THEN false
+       WHEN query OPERATOR(pg_catalog.~*) {rollback} THEN true END
 FROM pg_catalog.pg_stat_get_activity(NULL)
 WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'
   AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
   AND datid OPERATOR(pg_catalog.=) {database}
 """)
+_COMMENTS, _WORK = r"^(\s|/\*.*?\*/)*", r"(\s+(work|transaction))?\s*(;\s*|/\*.*\*/\s*|\sand\s.*)*$"
+_COMMIT = sql.Literal(f"{_COMMENTS}(commit|end){_WORK}")
+_ROLLBACK = sql.Literal(f"{_COMMENTS}(rollback|abort){_WORK}")
 _DATABASE = "SELECT datid FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())"
 
 
@@ -77,6 +142,8 @@ class Sessions:
     looks: int = 0
     in_transactions: int = 0
     pauses: SeenPauses = field(default_factory=SeenPauses)
+    ends: SeenEnds = field(default_factory=SeenEnds)
+    connected: SeenSessions = field(default_factory=SeenSessions)
 
     @property
     def mean_in_transactions(self) -> float:
@@ -96,11 +163,14 @@ def watch_sessions(connection: Connection, duration_s: float, report: Callable[[
     with server_errors_converted():
         [[database]] = connection.execute(_DATABASE).fetchall()
     query_id = sql.SQL("query_id" if has_ids else "NULL")
-    look = _SESSIONS.format(query_id=query_id, database=sql.Literal(int(database)))
+    look = _SESSIONS.format(
+        query_id=query_id, database=sql.Literal(int(database)), commit=_COMMIT, rollback=_ROLLBACK
+    )
     began_s = time.monotonic()
     while (passed_s := time.monotonic() - began_s) < duration_s:
         report(passed_s)
         seen.pauses.begin_row()
+        seen.ends.begin_row()
         look_s = time.monotonic()
         took_s = []
         for _ in range(_LOOKS_IN_A_ROW):
@@ -121,13 +191,17 @@ def _look(connection: Connection, look: sql.Composed) -> Sequence[Sequence[Any]]
 
 def _take(rows: Sequence[Sequence[Any]], seen: Sessions, between_looks_s: float) -> None:
     seen.looks += 1
-    for pid, transaction, statement, is_between, began_s, idle_since_s in rows:
-        seen.pauses.take(int(pid), _float(idle_since_s), _float(began_s), between_looks_s)
-        if transaction is not None:
+    for pid, transaction, query_id, is_between, began_s, idle_since_s, is_rolled_back in rows:
+        session, statement = int(pid), None if query_id is None else int(query_id)
+        seen.pauses.add(session, _float(idle_since_s), _float(began_s), between_looks_s)
+        seen.ends.add(session, transaction, statement, is_rolled_back=is_rolled_back)
+        is_in_transaction = transaction is not None
+        seen.connected.add(session, seen.looks, _float(idle_since_s), is_in_transaction=is_in_transaction)
+        if is_in_transaction:
             seen.in_transactions += 1
             if statement is not None:
                 seen.sightings.append(
-                    Sighting(int(pid), str(transaction), int(statement), is_between=bool(is_between))
+                    Sighting(session, str(transaction), statement, is_between=bool(is_between))
                 )
 
 

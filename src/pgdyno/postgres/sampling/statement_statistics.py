@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import LiteralString
 
+import psycopg
 from psycopg import sql
 
 from pgdyno.base.errors import ServerError
@@ -17,7 +18,8 @@ from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import ControlConnection
-from pgdyno.postgres.statement_counts import Seen, StatementCounts
+from pgdyno.postgres.connection.query import AS_BYTES, text_of
+from pgdyno.postgres.statement_counts import Ended, Seen, StatementCounts
 
 _WITH_TOP_LEVEL = (1, 9)
 _LEAST = (1, 8)  # PostgreSQL 13
@@ -37,17 +39,35 @@ FROM {function}(false) WHERE queryid IS NOT NULL AND dbid OPERATOR(pg_catalog.=)
     SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) %s)
 GROUP BY 1, 2
 """)
-_TEXTS = sql.SQL("""
-SELECT queryid, pg_catalog.min(query) FROM {function}(true)
+_TEXTS = sql.SQL(f"""
+SELECT queryid, {AS_BYTES.format("pg_catalog.min(query)")} FROM {{function}}(true)
 WHERE queryid OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.int8[]) AND dbid OPERATOR(pg_catalog.=) (
     SELECT oid FROM pg_catalog.pg_database WHERE datname OPERATOR(pg_catalog.=) %s)
 GROUP BY 1
-""")
+""")  # noqa: S608 — constants
+_OTHER_ENCODING = (psycopg.errors.UntranslatableCharacter, psycopg.errors.CharacterNotInRepertoire)
 _TRANSACTIONS = """
-SELECT xact_commit OPERATOR(pg_catalog.+) xact_rollback FROM pg_catalog.pg_stat_database
-WHERE datname OPERATOR(pg_catalog.=) %s
+SELECT xact_commit, xact_rollback FROM pg_catalog.pg_stat_database WHERE datname OPERATOR(pg_catalog.=) %s
 """
 _INFO = sql.SQL("SELECT dealloc, stats_reset::pg_catalog.text FROM {function}()")
+_COUNTING = """
+SELECT name, setting, NULL::pg_catalog.text, NULL::pg_catalog.text FROM pg_catalog.pg_settings
+ WHERE name OPERATOR(pg_catalog.=) ANY (ARRAY['compute_query_id', 'pg_stat_statements.track'])
+   AND source OPERATOR(pg_catalog.<>) ALL (ARRAY['global', 'user', 'database', 'database user'])
+UNION ALL
+SELECT pg_catalog.split_part(one, '=', 1), pg_catalog.split_part(one, '=', 2),
+       CASE WHEN s.setrole OPERATOR(pg_catalog.<>) 0
+            THEN pg_catalog.pg_get_userbyid(s.setrole)::pg_catalog.text END, d.datname::pg_catalog.text
+  FROM pg_catalog.pg_db_role_setting s
+ CROSS JOIN LATERAL pg_catalog.unnest(s.setconfig) AS one
+  LEFT JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.setdatabase
+ WHERE s.setdatabase OPERATOR(pg_catalog.=) 0 OR d.datname OPERATOR(pg_catalog.=) %s
+"""
+_NOT_COUNTED = {
+    "compute_query_id": frozenset({"off", "false", "no", "0"}),
+    "pg_stat_statements.track": frozenset({"none"}),
+}
+"""Values with which statements are not counted, in the forms that roles' and databases' settings have."""
 _MOST_CHARACTERS = 2000  # of a statement's text
 _READ: LiteralString = """
 SELECT pg_catalog.min(pg_catalog.left(s.query, %s)), pg_catalog.sum(s.calls)::pg_catalog.int8,
@@ -90,25 +110,51 @@ class StatementStatistics:
         counts = _COUNTS.format(top_level=top_level, function=self._name("pg_stat_statements"))
         with server_errors_converted():
             rows = self.connection.execute(counts, (self.database,)).fetchall()
-            [[transactions]] = self.connection.execute(_TRANSACTIONS, (self.database,)).fetchall()
+            [[committed, rolled_back]] = self.connection.execute(_TRANSACTIONS, (self.database,)).fetchall()
             evicted, reset_at = self._info()
         top = [row for row in rows if row[1]]
         return StatementCounts(
             {int(row[0]): Seen(int(row[2]), float(row[3]), *map(int, row[4:7])) for row in top},
             {int(row[0]): int(row[7]) for row in top},
             sum(int(row[2]) for row in rows if not row[1]),
-            int(transactions),
+            Ended(int(committed), int(rolled_back)),
             evicted,
             reset_at,
         )
 
     @checked_results()
     def texts(self, ids: Iterable[int]) -> dict[int, str]:
-        """Return statements' texts by query id, without evicted or lost ones. Raises: ServerError."""
+        """Return statements' texts by query id, without those that are evicted, lost, or not UTF-8.
+
+        Raises: ServerError.
+        """
         texts = _TEXTS.format(function=self._name("pg_stat_statements"))
         with server_errors_converted():
-            rows = self.connection.execute(texts, (list(ids), self.database)).fetchall()
-        return {int(one): str(text) for one, text in rows if text is not None}
+            try:
+                rows = self.connection.execute(texts, (list(ids), self.database)).fetchall()
+            except _OTHER_ENCODING as error:
+                raise ServerError(
+                    "the texts of pg_stat_statements cannot be read in this database",
+                    detail=f"another database's is in another encoding: {error.diag.message_primary}",
+                    hint="capture the workload from a log (--log), or remove the statements of the other "
+                    "database: SELECT pg_stat_statements_reset(0, its OID)",
+                ) from error
+        found = ((int(one), text_of(data)) for one, data in rows if data is not None)
+        return {one: text for one, text in found if text is not None}
+
+    @checked_results()
+    def not_counting(self) -> tuple[str, ...]:
+        """Return settings with which statements are not counted, and the role and database of each.
+
+        Raises: ServerError.
+        """
+        with server_errors_converted():
+            rows = self.connection.execute(_COUNTING, (self.database,)).fetchall()
+        return tuple(
+            f"{name} = {value}{_whom(role, database)}"
+            for name, value, role, database in rows
+            if str(value).lower() in _NOT_COUNTED.get(str(name).lower(), ())
+        )
 
     @property
     def _has_top_level(self) -> bool:
@@ -123,6 +169,12 @@ class StatementStatistics:
 
     def _name(self, function: str) -> sql.Identifier:
         return sql.Identifier(self.schema, function)
+
+
+def _whom(role: str | None, database: str | None) -> str:
+    """Return the role and the database that a setting is for; empty for all."""
+    given = [f"{kind} {name}" for kind, name in (("role", role), ("database", database)) if name]
+    return f" ({', '.join(given)})" if given else ""
 
 
 @checked_results()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -11,11 +13,11 @@ from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.connection.control_connection import ControlConnection
 from pgdyno.postgres.sampling.statement_statistics import CountedTimes, read_statement_times
 from pgdyno.profile.records.profile_record import StatementTime
-from pgdyno.profile.shapes import by_shape
 
 LIBRARY = "pg_stat_statements"
 DATABASE = "postgres"
 """The extension's database: the database of a copy contains code of its owners."""
+_NUMBER = re.compile(r"(?<=[A-Za-z_])\d+\b")
 _PRELOADED = "shared_preload_libraries"
 _PLANNING = {f"{LIBRARY}.track_planning": "on"}
 
@@ -67,4 +69,27 @@ def _per_transaction(one: CountedTimes, transactions: int) -> StatementTime:
         one.rows / transactions,
         one.blocks / transactions,
         one.wal_records / transactions,
+    )
+
+
+def by_shape(statements: Iterable[StatementTime]) -> tuple[StatementTime, ...]:
+    """Add up the statements of each shape, most time first. A single statement keeps its text."""
+    groups: defaultdict[str, list[StatementTime]] = defaultdict(list)
+    for one in statements:
+        groups[_NUMBER.sub("#", one.sql)].append(one)
+    found = (_sum(shape, its) for shape, its in groups.items())
+    return tuple(sorted(found, key=lambda one: -(one.planning_us + one.executing_us)))
+
+
+def _sum(shape: str, statements: list[StatementTime]) -> StatementTime:
+    if len(statements) == 1:
+        return statements[0]
+    return StatementTime(
+        shape,
+        sum(one.calls for one in statements),
+        sum(one.planning_us for one in statements),
+        sum(one.executing_us for one in statements),
+        sum(one.rows for one in statements),
+        sum(one.blocks for one in statements),
+        sum(one.wal_records for one in statements),
     )

@@ -13,6 +13,7 @@ from pgdyno.model.experiments.captured import (
     Constant,
     NewKey,
     OneOf,
+    Ordinal,
     Parameter,
     ReturnedValue,
     SameValue,
@@ -22,10 +23,11 @@ from pgdyno.postgres.statement_counts import Seen
 from pgdyno.workload.capture.parameters import Parameters
 from pgdyno.workload.capture.row_use import RowUse
 from pgdyno.workload.capture.statements import TransactionPart, executable
-from pgdyno.workload.capture.ties import Place, tied, tied_as_seen
+from pgdyno.workload.capture.ties import Inferred, Place, inferred, tied, tied_as_seen
 from pgdyno.workload.capture.transactions import SeenTransaction
 
 _BEGIN, _COMMIT = "begin", "commit"
+_ROLLBACKS = ("rollback", "abort")  # ROLLBACK TO a savepoint may have the first name
 KeptValues = Mapping[int, Mapping[int, Mapping[str | None, int]]]
 """Frequencies of values by statement and parameter number; None is NULL."""
 
@@ -45,6 +47,12 @@ class Statements:
     kept: KeptValues = field(default_factory=dict)
     full: Collection[Place] = ()
     earlier: Mapping[Place, Sequence[Place]] = field(default_factory=dict)
+    inferred: Inferred = field(default_factory=Inferred)
+
+    @property
+    def rollback(self) -> str:
+        """The name of the statement that rolls a block back."""
+        return next(name for name in _ROLLBACKS if name not in self.names.values())
 
     def transaction(self, one: SeenTransaction, *, has_control: bool) -> CapturedTransaction:
         """Return a kind of transaction; ``has_control``: BEGIN and COMMIT are among its calls."""
@@ -59,7 +67,8 @@ class Statements:
             for (statement, _), call in zip(one.calls, calls, strict=True)
         ]
         if one.is_block and not has_control:
-            calls = [CapturedCall(_BEGIN, 1.0), *calls, CapturedCall(_COMMIT, 1.0)]
+            end = self.rollback if one.is_rolled_back else _COMMIT
+            calls = [CapturedCall(_BEGIN, 1.0), *calls, CapturedCall(end, 1.0)]
         return CapturedTransaction(one.count, tuple(calls))
 
     def _tied(self, one: SeenTransaction, calls: Sequence[CapturedCall]) -> list[CapturedCall]:
@@ -68,7 +77,9 @@ class Statements:
         uses = {self.names[statement]: self.uses.get(statement, RowUse()) for statement, _ in one.calls}
         replayed = (place for place in self.earlier if place[0] in self.names)
         seen = {(self.names[statement], number) for statement, number in replayed}
-        return list(tied(tied_as_seen(numbered, keys, self.earlier), uses, self.columns, seen))
+        found = tied(tied_as_seen(numbered, keys, self.earlier), uses, self.columns, seen)
+        numbered = [(statement, call) for (statement, _), call in zip(one.calls, found, strict=True)]
+        return list(inferred(numbered, uses, self.inferred))
 
     def _drawn(self, statement: int) -> tuple[Parameter, ...]:
         return self.parameters[statement].drawn if statement in self.parameters else ()
@@ -80,7 +91,7 @@ class Statements:
 
         def is_replaced(number: int, one: Parameter) -> bool:
             is_full = isinstance(one, ColumnValue) and (statement, number) in self.full
-            is_own = number not in new and not isinstance(one, SameValue | NewKey | ReturnedValue)
+            is_own = number not in new and not isinstance(one, SameValue | NewKey | ReturnedValue | Ordinal)
             return number in kept and is_own and not is_full
 
         return tuple(
@@ -89,13 +100,18 @@ class Statements:
 
 
 def control(
-    texts: Mapping[int, str], seen: Mapping[int, Seen], kinds: Mapping[int, TransactionPart]
+    texts: Mapping[int, str], seen: Mapping[int, Seen], kinds: Mapping[int, TransactionPart], rollback: str
 ) -> Iterator[CapturedStatement]:
     """Yield the statements that begin and end blocks, each in its most frequent form."""
-    for name, kind in ((_BEGIN, TransactionPart.BEGIN), (_COMMIT, TransactionPart.END)):
+    parts = {
+        _BEGIN: TransactionPart.BEGIN,
+        _COMMIT: TransactionPart.COMMIT,
+        rollback: TransactionPart.ROLLBACK,
+    }
+    for name, kind in parts.items():
         its = {one: seen[one] for one, part in kinds.items() if part is kind}
         most = max(its, key=lambda one: its[one].calls, default=None)
-        sql = name.upper() if most is None else executable(texts[most])
+        sql = kind.name if most is None else executable(texts[most])
         yield CapturedStatement(name, sql, _sum(its.values()), is_prepared=False)
 
 

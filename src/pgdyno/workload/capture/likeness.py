@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from pgdyno.model.experiments.captured import QUANTITIES, CapturedStatement, CapturedWorkload
-from pgdyno.model.experiments.likeness import Likeness, StatementLikeness
+from pgdyno.model.experiments.likeness import SESSIONS, Likeness, StatementLikeness
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.workload.capture.statements import as_counted
+from pgdyno.workload.capture.statements import Replayable, TransactionPart, as_counted, look_at
 
 _COUNTED = 0.9  # of the calls: a transaction at the edge of a capture may be counted in part
 
@@ -22,7 +24,20 @@ _QUANTITIES: Mapping[str, Callable[[Seen], float]] = {
 }
 
 
-def likeness(workload: CapturedWorkload, replayed: Mapping[str, Seen]) -> Likeness:
+@dataclass(frozen=True)
+class ReplayedLoad:
+    """The load of a replay: counts by statement name, and its completed and failed transactions.
+
+    ``sessions`` are the original's and the replay's; None: the replay has as many as its rate needs.
+    """
+
+    seen: Mapping[str, Seen]
+    transactions: int
+    failed: int
+    sessions: tuple[int, int] | None = None
+
+
+def likeness(workload: CapturedWorkload, load: ReplayedLoad) -> Likeness:
     """Compare a replay with the original, by statement names.
 
     A quantity that is zero in the original, such as the WAL of a read-only load, has likeness 1 if it is zero
@@ -31,7 +46,7 @@ def likeness(workload: CapturedWorkload, replayed: Mapping[str, Seen]) -> Likene
     """
     uncounted = _uncounted(workload)
     original = {one.name: one.seen for one in workload.statements if one.name not in uncounted}
-    replayed = {name: seen for name, seen in replayed.items() if name not in uncounted}
+    replayed = {name: seen for name, seen in load.seen.items() if name not in uncounted}
     omitted = [one.seen for one in workload.omitted]
     by_quantity: dict[str, float] = {}
     shares = {}
@@ -46,6 +61,10 @@ def likeness(workload: CapturedWorkload, replayed: Mapping[str, Seen]) -> Likene
             if any(ours.values())
             else float(not any(theirs.values()))
         )
+    of_transactions = dict(_of_transactions(workload, load, original))
+    for name, (before, after) in of_transactions.items():
+        ratio = min(before, after) / max(before, after, 1.0)
+        by_quantity[name] = ratio if name == SESSIONS else 1 - abs(before - after)
     return Likeness(
         by_quantity,
         tuple(
@@ -58,7 +77,57 @@ def likeness(workload: CapturedWorkload, replayed: Mapping[str, Seen]) -> Likene
             )
             for name, seen in original.items()
         ),
+        of_transactions,
     )
+
+
+def _of_transactions(
+    workload: CapturedWorkload, load: ReplayedLoad, original: Mapping[str, Seen]
+) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Yield quantities of transactions, each with the original's and the replay's value.
+
+    How many transactions of the original failed or were empty is unknown: as if none did.
+    """
+    run = load.transactions + load.failed
+    ended = workload.ended
+    if ended is not None and run:
+        _, rolled_back = _calls(workload, TransactionPart.ROLLBACK, original, load.seen)
+        yield "rollbacks", (ended.rolled_back_share, min(1.0, (rolled_back + load.failed) / run))
+        ours, theirs = _calls(workload, TransactionPart.BEGIN, original, load.seen)
+        if ours:
+            whole = max(1, ended.committed + ended.rolled_back)
+            yield "transaction blocks", (min(1.0, ours / whole), min(1.0, theirs / run))
+    yield "empty transactions", (0.0, _empty_share(workload))
+    yield "failed transactions", (0.0, load.failed / run if run else 0.0)
+    if workload.seconds and load.sessions is not None:
+        yield SESSIONS, load.sessions
+
+
+def _calls(
+    workload: CapturedWorkload,
+    part: TransactionPart,
+    original: Mapping[str, Seen],
+    replayed: Mapping[str, Seen],
+) -> tuple[int, int]:
+    """Return the calls of the statements with a role in transactions, in the original and in the replay."""
+    names = [one.name for one in workload.statements if _part(one) is part]
+    ours, theirs = (sum(seen[name].calls for name in names if name in seen) for seen in (original, replayed))
+    return ours, theirs
+
+
+def _part(statement: CapturedStatement) -> TransactionPart | None:
+    look = look_at(statement.sql) if not statement.is_prepared else None
+    return look.kind if isinstance(look, Replayable) else None
+
+
+def _empty_share(workload: CapturedWorkload) -> float:
+    """Return the share of replayed transactions without a query: calls with a fraction are drawn."""
+    queries = {one.name for one in workload.statements if one.is_prepared}
+    empty = (
+        one.weight * math.prod(1 - min(1.0, call.times) for call in one.calls if call.statement in queries)
+        for one in workload.transactions
+    )
+    return sum(empty) / (sum(one.weight for one in workload.transactions) or 1.0)
 
 
 def seen_by_name(

@@ -39,28 +39,44 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _WORDS_AS_VALUES = frozenset({"true", "false", "null"})
-_TYPES = frozenset({
-    "date", "time", "timestamp", "timestamptz", "timetz", "interval", "numeric", "decimal", "int", "integer",
-    "bigint", "smallint", "float8", "float4", "real", "text", "varchar", "json", "jsonb", "uuid", "bytea",
-    "inet", "cidr", "boolean", "bool", "point", "money", "xml", "int4range", "int8range", "daterange",
-    "tsrange", "tstzrange", "tsvector", "tsquery",
+_TIMES = frozenset({"date", "time", "timetz", "timestamp", "timestamptz", "interval"})
+_TWO_WORDS = frozenset({
+    ("double", "precision"), ("character", "varying"), ("char", "varying"), ("bit", "varying"),
 })  # fmt: skip
-"""Types whose name may precede a string: DATE '2026-01-01'. Sent as $1::date: DATE $1 is not valid."""
+"""Names of types."""
 _SIZED = frozenset({
     "varchar", "char", "character", "varying", "bpchar", "nchar", "numeric", "decimal", "dec", "float", "bit",
-    "time", "timestamp", "timestamptz", "timetz", "interval",
+    "time", "timestamp", "timestamptz", "timetz", "interval", "second",
 })  # fmt: skip
-"""Types with modifiers in parentheses after their name."""
-_BEFORE_A_SIGN = frozenset({
+"""Words of types with modifiers in parentheses after them."""
+_BEFORE_A_VALUE = frozenset({
     "select", "where", "and", "or", "not", "in", "like", "between", "when", "then", "else", "by", "limit",
     "offset", "returning", "distinct", "all", "from", "set", "on", "having", "case", "values", "return", "is",
+    "ilike", "to", "for", "placing", "both", "leading", "trailing", "symmetric", "asymmetric", "using",
+    "default",
 })  # fmt: skip
-"""Words after which a minus sign is a part of the number."""
+"""Reserved words before a value, of which a minus sign after them is a part."""
+_QUERIES = frozenset({"select", "insert", "update", "delete", "merge", "with", "values", "table"})
+_NO_TYPES = (
+    _BEFORE_A_VALUE
+    | _QUERIES
+    | {
+        "escape", "zone", "first", "next", "rows", "range", "groups", "value", "key", "path", "passing",
+        "ref", "content", "document", "version", "overlaps", "similar",
+    }
+)  # fmt: skip
+"""Words before a value. Any other name before a string is a type: DATE '2026-01-01'."""
 _AFTER_PLACES = frozenset({
     "limit", "offset", "fetch", "for", "having", "union", "except", "intersect", "window", "rows", "range",
     "groups", "returning", "where", "from", "order",
 })  # fmt: skip
 """Words that end a list with column numbers."""
+NAMING = frozenset({"nextval", "currval", "setval", "set_config", "current_setting"})
+"""Functions that take the name of a sequence or a setting as a string, first."""
+NAME = re.compile(r"'\"?[^\W\d][\w.$\"]*'")
+_EXTRACT = "pg_catalog.extract"  # the function behind EXTRACT (field FROM value)
+_FIELD = re.compile(r"(\bextract\s*\(\s*)(\w+)(?=\s+from\b)", re.IGNORECASE)
+_GLUED = re.compile(r"([^\W\d]\w*)(\$\d{1,5})")
 _VARIABLE = re.compile(r":(\w+)")
 _WITHIN_WORDS = re.compile(r"[\w$]")
 
@@ -129,14 +145,30 @@ def with_variables(sql: str, names: Collection[str]) -> tuple[str | None, list[s
     return "".join(written), found_names
 
 
-def parameterised(sql: str) -> Parameterised:
-    """Return a statement with parameters for its constants, numbered after its existing parameters."""
-    tokens = [_Token(_kind(found), found[0]) for found in TOKEN.finditer(sql)]
+def parameterised(sql: str, *, keeps_names: bool = True, keeps_comments: bool = False) -> Parameterised:
+    """Return a statement with parameters for its constants, numbered after its existing parameters.
+
+    PostgreSQL takes only strings in some places: ``date '2026-01-01'`` becomes ``$1::date``, and ``extract($1
+    FROM a)``, as the statistics have it, ``pg_catalog.extract($1, a)``. ``keeps_names``: such fields stay; so
+    do names of sequences and settings, which functions take as strings.
+    """
+    tokens = list(_tokens(sql if keeps_names else _FIELD.sub(r"\1'\2'", sql)))
     highest = max((int(one.text[1:]) for one in tokens if one.kind == "parameter"), default=0)
-    writer = _Writer(highest)
+    writer = _Writer(highest, keeps_names, keeps_comments)
     for one in tokens:
         writer.take(one)
     return Parameterised("".join(writer.out).strip(), writer.values, writer.types)
+
+
+def _tokens(sql: str) -> Iterator[_Token]:
+    for found in TOKEN.finditer(sql):
+        one = _Token(_kind(found), found[0])
+        glued = _GLUED.fullmatch(one.word) if "$" in one.word else None
+        if glued is not None and glued[1] in _NO_TYPES | _TIMES:  # pg_stat_statements: date'2026-01-01'
+            yield _Token("word", glued[1])
+            yield _Token("parameter", glued[2])
+        else:
+            yield one
 
 
 def in_place_of_parameters(sql: str, texts: Mapping[int, str]) -> str:
@@ -156,6 +188,8 @@ class _Writer:
     """Writes a statement token by token; ``out`` ends with the previous token."""
 
     highest: int
+    keeps_names: bool
+    keeps_comments: bool
     out: list[str] = field(default_factory=list)
     values: dict[int, str | None] = field(default_factory=dict)
     types: dict[int, str] = field(default_factory=dict)
@@ -166,11 +200,17 @@ class _Writer:
     def take(self, one: _Token) -> None:
         """Write a token, or a parameter if it is a constant."""
         if one.kind == "space":
-            self.out.append(one.text if one.text.isspace() else " ")
+            self.out.append(one.text if one.text.isspace() or self.keeps_comments else " ")
             return
         self._follow(one)
-        if self._is_constant(one):
+        if one.kind == "parameter":
+            cast = self._taken_type()
+            self._write(one, f"{one.text}{cast}")
+        elif self._is_constant(one):
             self._parameter(one)
+        elif one.word == "from" and self._is_after_field():
+            self.out[self._places[-3]] = _EXTRACT
+            self._write(one, ",")
         else:
             self._write(one, one.text)
 
@@ -215,13 +255,23 @@ class _Writer:
             is_test = before.word == "is" or (before.word == "not" and self._before(2).word == "is")
             return not is_test and before.text != "." and before.word not in {"as", "on"}
         if one.kind == "text":
-            return before.word not in {"as", "uescape"}
+            return before.word not in {"as", "uescape"} and not self._is_name(one)
         is_place = self._lists[-1] == "by" and (before.word == "by" or before.text in {",", "("})
         return self._lists[-1] != "size" and not (is_place and one.text.isdecimal())
 
+    def _is_name(self, one: _Token) -> bool:
+        """Whether a string is the name of a sequence or a setting."""
+        is_first = self._before().text == "(" and self._before(2).word in NAMING
+        return self.keeps_names and is_first and NAME.fullmatch(one.text) is not None
+
+    def _is_after_field(self) -> bool:
+        """Whether a parameter for the field of EXTRACT precedes."""
+        is_first = self._before().kind == "parameter" and self._before(2).text == "("
+        return is_first and self._before(3).word == "extract" and self._before(4).text != "."
+
     def _parameter(self, one: _Token) -> None:
         self.highest += 1
-        sign, cast = self._taken_sign(one), self._taken_type(one)
+        sign, cast = self._taken_sign(one), self._taken_type()
         if one.kind == "number":
             self.types[self.highest] = _type_of(one.text)
         self.values[self.highest] = _value(one, sign)
@@ -230,7 +280,7 @@ class _Writer:
     def _taken_sign(self, one: _Token) -> str:
         """Return and remove a number's minus sign, unless it is an operator between two values."""
         before, further = self._before(), self._before(2)
-        is_sign = further.word in _BEFORE_A_SIGN or (
+        is_sign = further.word in _BEFORE_A_VALUE or (
             further.kind in {"", "other"} and further.text not in {")", "]"}
         )
         if one.kind != "number" or before.text != "-" or before.kind != "other" or not is_sign:
@@ -238,23 +288,38 @@ class _Writer:
         self._remove_previous()
         return "-"
 
-    def _taken_type(self, one: _Token) -> str:
-        """Return the cast for a type name that precedes a string, and remove the name."""
-        if one.kind != "text":
+    def _taken_type(self) -> str:
+        """Return the cast for the type's name that precedes a string, and remove the name."""
+        size = self._type_size()
+        if not size:
             return ""
-        before = [self._before(back).word for back in (4, 3, 2, 1)]
-        if before[1:] in (["with", "time", "zone"], ["without", "time", "zone"]) and before[0] in {
-            "time",
-            "timestamp",
-        }:
-            words = 4
-        elif before[3] in _TYPES and self._before(2).text not in {".", "::"}:
-            words = 1
-        else:
-            return ""
-        for _ in range(words):
+        pieces = self.out[self._places[-size] :]
+        for _ in range(size):
             self._remove_previous()
-        return f"::{' '.join(before[4 - words :])}"
+        return "::" + "".join(one if '"' in one else one.lower() for one in pieces).strip()
+
+    def _type_size(self) -> int:
+        """Return the number of tokens of the type's name that precedes a string; 0 without a name."""
+        if not self._written or (self._written[0].word not in _QUERIES and self._written[0].text != "("):
+            return 0
+        size = 0
+        if [self._before(back).word for back in (2, 1)] == ["time", "zone"]:
+            size = 3 if self._before(3).word in {"with", "without"} else 0
+        if self._before(size + 1).text == ")":
+            size += 2
+            while self._before(size).kind == "number" or self._before(size).text == ",":
+                size += 1
+            if self._before(size).text != "(":
+                return 0
+        name = self._before(size + 1)
+        if name.kind not in {"word", "name"} or name.word in _NO_TYPES:
+            return 0
+        size += 2 if (self._before(size + 2).word, name.word) in _TWO_WORDS else 1
+        while self._before(size + 1).text == "." and self._before(size + 2).kind in {"word", "name"}:
+            size += 2
+        before = self._before(size + 1)
+        is_after_name = before.kind in {"word", "name"} and before.word not in _NO_TYPES
+        return 0 if is_after_name or before.text in {"::", "."} else size
 
     def _remove_previous(self) -> None:
         self._written.pop()

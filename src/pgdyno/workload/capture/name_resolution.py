@@ -1,18 +1,28 @@
-"""Resolution of names in a statement to columns of tables."""
+"""Resolution of names in a statement to columns of tables, also by the views that show them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from pgdyno.postgres.catalogued_tables import Column
+from pgdyno.workload.capture.syntax import tree, within_wrapping
 
 _QUERIES = (exp.Select, exp.Update, exp.Delete, exp.Insert)
+_TEXTS = frozenset({"text", "character varying"})
+_INTEGERS = frozenset({"smallint", "integer", "bigint"})
 
 
 def column_of(node: exp.Expression, columns: Sequence[Column]) -> Column | None:
-    """Return the column that a node names, from the innermost query outwards; None if it is not a table's."""
+    """Return the table's column that a node names; None if it names another expression."""
+    named = named_column(node, columns)
+    return None if named is None else table_column(named, columns)
+
+
+def named_column(node: exp.Expression, columns: Sequence[Column]) -> Column | None:
+    """Return the column of a table or view that a node names, from the innermost query outwards."""
     if not isinstance(node, exp.Column):
         return None
     query = node.find_ancestor(*_QUERIES)
@@ -26,8 +36,34 @@ def column_of(node: exp.Expression, columns: Sequence[Column]) -> Column | None:
     return None
 
 
+def table_column(column: Column, columns: Sequence[Column]) -> Column | None:
+    """Return the table's column that a view's column shows, or the column itself if it is a table's.
+
+    None: the view computes it. A table's key is a key of a view of this table alone: a join repeats keys.
+    """
+    if column.view is None:
+        return column
+    query = tree(column.view)
+    if not isinstance(query, exp.Select):
+        return None
+    shown = next((one.unalias() for one in query.expressions if one.alias_or_name == column.name), None)
+    if shown is None:
+        return None
+    others = [one for one in columns if (one.schema, one.table) != (column.schema, column.table)]
+    found = column_of(within_wrapping(shown), others)
+    if found is None or not _has_same_texts(found.type, column.type):
+        return None
+    return replace(found, is_key=found.is_key and len(list(query.find_all(exp.Table))) == 1)
+
+
+def _has_same_texts(type_: str, cast_to: str) -> bool:
+    """Whether a cast to a type does not change the text of values."""
+    is_text = cast_to in _TEXTS and type_ in {*_TEXTS, *_INTEGERS, "uuid"}
+    return type_ == cast_to or is_text or {type_, cast_to} <= _INTEGERS
+
+
 def columns_of(table: exp.Expression, columns: Sequence[Column]) -> list[Column]:
-    """Return all columns of the table that a node names, in their order."""
+    """Return all columns of the table or view that a node names, in their order."""
     if not isinstance(table, exp.Table):
         return []
     return [one for one in columns if one.table == table.name and _is_meant(table, one)]
@@ -38,12 +74,19 @@ def _tables(query: exp.Expression) -> Iterator[exp.Table]:
     parts = [query.args.get("this"), query.args.get("from_"), *(query.args.get("joins") or ())]
     for part in [*parts, query.args.get("using")]:
         for one in part if isinstance(part, list) else [part]:
-            inner = one.this if isinstance(one, exp.From | exp.Join | exp.Schema) else one
-            if isinstance(inner, exp.Table):
-                yield inner
-                yield from (
-                    join.this for join in inner.args.get("joins") or () if isinstance(join.this, exp.Table)
-                )
+            yield from _joined(one.this if isinstance(one, exp.From | exp.Join | exp.Schema) else one)
+
+
+def _joined(part: object) -> Iterator[exp.Table]:
+    """Yield the tables of a part of FROM, also joined ones in parentheses, as in the queries of views."""
+    if isinstance(part, exp.Table):
+        yield part
+    elif isinstance(part, exp.Subquery) and not part.alias:
+        yield from _joined(part.this)
+    else:
+        return
+    for join in part.args.get("joins") or ():
+        yield from _joined(join.this)
 
 
 def _is_named_query(table: exp.Table) -> bool:

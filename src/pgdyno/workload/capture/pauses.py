@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
+from statistics import fmean
 
 from pgdyno.model.experiments.captured import CapturedWorkload
 
@@ -12,13 +13,17 @@ _PARTS = 20  # arbitrary: they fit on a line of a file, and show the longest 5 %
 _DIGITS = 4
 
 
-def with_pauses(workload: CapturedWorkload, clients: float, pauses_s: Sequence[float]) -> CapturedWorkload:
+def with_pauses(
+    workload: CapturedWorkload, pauses_s: Sequence[float], idle: float | None = None
+) -> CapturedWorkload:
     """Return a workload with the observed pauses, at least one.
 
-    ``clients`` is the mean number of sessions in a transaction.
+    ``idle`` is the mean number of sessions outside transactions. It determines the mean pause (Little's law)
+    more precisely than a sample of pauses, which has only those seen to end. None: all pauses are known.
     """
-    known = replace(workload, pauses_s=typical_pauses(pauses_s))
-    return replace(known, sessions=known.sessions_with(clients))
+    rate_tps, mean_s = workload.transactions_per_s, fmean(pauses_s)
+    scale = 1.0 if idle is None or not rate_tps or not mean_s else idle / rate_tps / mean_s
+    return replace(workload, pauses_s=typical_pauses([scale * one for one in pauses_s]))
 
 
 def typical_pauses(pauses_s: Sequence[float]) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from pgdyno.model.experiments.captured import CapturedWorkload, ColumnValue, Parameter, ReturnedValue
 from pgdyno.postgres.catalogued_tables import Column
-from pgdyno.workload.capture.name_resolution import column_of, columns_of
+from pgdyno.workload.capture.name_resolution import column_of, columns_of, table_column
 from pgdyno.workload.capture.syntax import tree
 
 
@@ -79,8 +79,8 @@ def _columns(
     return tuple(found)
 
 
-def _all_of(query: exp.Expression, columns: Sequence[Column]) -> Iterator[Column]:
+def _all_of(query: exp.Expression, columns: Sequence[Column]) -> Iterator[Column | None]:
     """Yield the columns of a query's only table; none if it names several."""
     tables = list(query.find_all(exp.Table))
     if len(tables) == 1:
-        yield from columns_of(tables[0], columns)
+        yield from (table_column(one, columns) for one in columns_of(tables[0], columns))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
 from sqlglot import exp
 
-from pgdyno.workload.capture.literals import parameterised
+from pgdyno.postgres.planner.sql_text import calls_in
+from pgdyno.workload.capture.literals import TOKEN, parameterised
 from pgdyno.workload.capture.syntax import PARAMETER, constants, is_squashed, tree, without_comments
 
 _CONTROL = re.compile(
     r"\s*(?P<begin>BEGIN|START\s+TRANSACTION)\b|"
-    r"\s*(?P<end>(?:COMMIT|END|ROLLBACK|ABORT)(?:\s+(?:WORK|TRANSACTION))?(?=\s*;?\s*$|\s+AND\b))|"
+    r"\s*(?P<commit>(?:COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?(?=\s*;?\s*$|\s+AND\b))|"
+    r"\s*(?P<rollback>(?:ROLLBACK|ABORT)(?:\s+(?:WORK|TRANSACTION))?(?=\s*;?\s*$|\s+AND\b))|"
     r"\s*(?P<savepoint>SAVEPOINT)\b|\s*(?P<back>RELEASE|ROLLBACK(?:\s+(?:WORK|TRANSACTION))?\s+TO)\b|"
     r"\s*(?P<within>SET\s+TRANSACTION|LOCK)\b",
     re.IGNORECASE,
@@ -32,13 +34,25 @@ _REASONS = (
         re.compile(r"\s*(LISTEN|UNLISTEN|NOTIFY)\b", re.IGNORECASE),
         "LISTEN and NOTIFY affect other sessions",
     ),
+    (
+        re.compile(r"\s*(PREPARE(?!\s+TRANSACTION\b)|DEALLOCATE)\b", re.IGNORECASE),
+        "a replay prepares statements itself",
+    ),
+    (re.compile(r"\s*EXECUTE\b", re.IGNORECASE), "EXECUTE: the statement that it runs is unknown"),
+    (
+        re.compile(r"\s*(SET(?!\s+CONSTRAINTS\b)|RESET|DISCARD)\b", re.IGNORECASE),
+        "settings of sessions are not replayed",
+    ),
     (_QUERY, "syntax not supported"),
 )
 _OURS = re.compile(
     r"\bpg_stat_(statements|activity|get_activity|database)|^SELECT pg_catalog\.set_config\(", re.IGNORECASE
 )
 _WRITING = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
-_LIST = re.compile(r"(\bIN\s*\(|\bARRAY\s*\[)\s*(\$\d+)(?:\s*,\s*\$\d+)+(?=\s*[)\]])", re.IGNORECASE)
+_CAST = r"(?:::[^,()\[\]]+(?:\([\d,\s]*\))?)?"
+_LIST = re.compile(
+    rf"(\bIN\s*\(|\bARRAY\s*\[)\s*(\$\d+){_CAST}(?:\s*,\s*\$\d+{_CAST})+(?=\s*[)\]])", re.IGNORECASE
+)
 _OUTSIDE = frozenset({
     "dblink", "dblink_exec", "dblink_get_result", "dblink_fetch", "dblink_close", "dblink_disconnect",
     "http_put", "http_patch", "http_delete", "net_http_post", "pg_start_backup", "pg_backup_start",
@@ -55,7 +69,8 @@ class TransactionPart(Enum):
 
     QUERY = "reads or writes rows"
     BEGIN = "begins a transaction"
-    END = "ends one"
+    COMMIT = "commits one"
+    ROLLBACK = "rolls one back"
     SAVEPOINT = "marks a place within one"
     BACK = "needs such a place"
     WITHIN = "belongs into one"
@@ -65,6 +80,7 @@ QUERIES_OR_WITHIN = frozenset(
     {TransactionPart.QUERY, TransactionPart.SAVEPOINT, TransactionPart.BACK, TransactionPart.WITHIN}
 )
 """Statements between the beginning and the end of a transaction."""
+ENDS = frozenset({TransactionPart.COMMIT, TransactionPart.ROLLBACK})
 
 
 @dataclass(frozen=True)
@@ -75,8 +91,12 @@ class Replayable:
     is_read_only: bool
 
 
-def look_at(sql: str) -> Replayable | str:
-    """Return the kind of a statement, or the reason why it is not replayed."""
+def look_at(sql: str, writing: Collection[str] = ()) -> Replayable | str:
+    """Return the kind of a statement, or the reason why it is not replayed.
+
+    ``writing`` are the names of the database's functions that may write. Without them, its own commands alone
+    decide whether it is read-only.
+    """
     sql = without_comments(sql)
     control = _CONTROL.match(sql)
     if control is not None:
@@ -85,17 +105,18 @@ def look_at(sql: str) -> Replayable | str:
     parsed = tree(sql) if _QUERY.match(sql) else None
     if parsed is None:
         return _why_unreadable(sql)
-    functions = _functions(parsed)
+    functions = {name for _, name in calls_in(sql)}
     if outside := sorted(functions & _OUTSIDE):
         return f"calls {', '.join(outside)}, with effects outside the database"
     if constants(parsed):
         return "its text contains constants, which a workload does not keep"
-    return Replayable(TransactionPart.QUERY, is_read_only=not functions and _is_read_only(parsed))
+    is_read_only = functions.isdisjoint(writing) and _is_read_only(parsed)
+    return Replayable(TransactionPart.QUERY, is_read_only)
 
 
-def reads_alone(sql: str) -> bool:
-    """Whether a statement only reads; one that calls functions is assumed to write."""
-    look = look_at(sql)
+def reads_alone(sql: str, writing: Collection[str]) -> bool:
+    """Whether a statement only reads; ``writing`` are the names of functions that may write."""
+    look = look_at(sql, writing)
     return isinstance(look, Replayable) and look.kind is TransactionPart.QUERY and look.is_read_only
 
 
@@ -126,9 +147,11 @@ def executable(sql: str) -> str:
 def as_counted(sql: str) -> str:
     """Return a statement in a form that is equal for all statements that the server counts as one.
 
-    PostgreSQL 18 shows one value of a list, and numbers parameters in order.
+    PostgreSQL 18 shows one value of a list, and numbers parameters in order. All versions show the field of
+    EXTRACT as a parameter.
     """
-    shorter = _LIST.sub(r"\1\2", parameterised(executable(sql)).sql)
+    without = parameterised(executable(sql), keeps_names=False).sql
+    shorter = _LIST.sub(r"\1\2", without)
     numbers: dict[str, str] = {}
     renumbered = PARAMETER.sub(lambda found: numbers.setdefault(found[0], f"${len(numbers) + 1}"), shorter)
     return re.sub(r"\s+(?=[)\]])", "", renumbered)
@@ -140,11 +163,26 @@ def same_texts(texts: Mapping[int, str]) -> dict[int, int]:
     return {one: first.setdefault(executable(text), one) for one, text in texts.items()}
 
 
-def shown(sql: str) -> str:
-    """Return a statement that is not replayed for display: only its first words if it has constants."""
+def shown(sql: str, *, is_counted: bool = False) -> str:
+    """Return a statement that is not replayed for display: only its first words if it may have constants.
+
+    ``is_counted``: it is a text of pg_stat_statements, which may be complete without being parsed.
+    """
+    bare = _without_constants(sql) if is_counted and is_query(sql) else None
+    if bare is not None:
+        return bare
     words = without_comments(sql).split()
     is_whole = is_query(sql) and not _has_constants(sql)
     return " ".join(words) if is_whole else " ".join([*itertools.takewhile(str.isalpha, words[:2]), "…"])
+
+
+def _without_constants(sql: str) -> str | None:
+    """Return a statement in one line, without comments; None if one of its tokens may be a constant."""
+    tokens = [(found.lastgroup, found[0]) for found in TOKEN.finditer(sql)]
+    if any(kind in {"text", "tag", "number"} or (kind, text) == ("other", "'") for kind, text in tokens):
+        return None
+    text = "".join(" " if kind == "space" else text for kind, text in tokens)
+    return None if "*/" in text else " ".join(text.split())
 
 
 def _has_constants(sql: str) -> bool:
@@ -175,11 +213,6 @@ def base_name(sql: str) -> str:
     words = without_comments(sql).split(None, 2)
     verb = words[0].lower() if words else "statement"
     return f"{verb}-{table.name}" if table is not None and table.name else verb
-
-
-def _functions(parsed: exp.Expression) -> set[str]:
-    """Return the functions unknown to sqlglot, which may have side effects."""
-    return {node.name.lower() for node in parsed.find_all(exp.Anonymous)}
 
 
 def _is_read_only(parsed: exp.Expression) -> bool:

@@ -10,6 +10,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
+from pgdyno.workload.capture.literals import NAME, NAMING
+
 PARAMETER = re.compile(r"\$(\d+)")
 _MARK = "pgdyno_parameter_"  # sqlglot takes "$1,$" for the beginning of a quoted text
 _QUOTED = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
@@ -46,13 +48,26 @@ def without_comments(sql: str) -> str:
 
 
 def constants(parsed: exp.Expression) -> list[str]:
-    """Return a statement's strings and numbers, except column numbers, type modifiers, and single digits."""
+    """Return a statement's strings and numbers, except column numbers, type modifiers, and single digits.
+
+    Names of sequences and settings are no constants either.
+    """
     numbers = (
         node
         for node in parsed.find_all(exp.Literal)
-        if node.is_string or (len(node.name) > 1 and not isinstance(node.parent, _PLACES))
+        if (node.is_string and not _is_name(node))
+        or (node.is_number and len(node.name) > 1 and not isinstance(node.parent, _PLACES))
     )
     return [node.sql() for node in (*numbers, *parsed.find_all(*_TEXTS))]
+
+
+def _is_name(node: exp.Literal) -> bool:
+    """Whether a string names a sequence or a setting."""
+    argument = without_wrapping(node)
+    call = argument.parent
+    if not isinstance(call, exp.Anonymous) or call.expressions[:1] != [argument]:
+        return False
+    return call.name.lower() in NAMING and NAME.fullmatch(node.sql()) is not None
 
 
 def _marked(found: re.Match[str]) -> str:
@@ -84,3 +99,21 @@ def within_wrapping(node: exp.Expression) -> exp.Expression:
     while isinstance(node, exp.Paren | exp.Cast):
         node = node.this
     return node
+
+
+def without_sums(node: exp.Expression) -> exp.Expression:
+    """Return the outermost sum or difference that a node is part of."""
+    while isinstance(node.parent, exp.Add | exp.Sub | exp.Paren | exp.Cast):
+        node = node.parent
+    return node
+
+
+def array_operand(node: exp.Expression) -> exp.Expression | None:
+    """Return the value that is compared with the elements of ``ANY (ARRAY[node, …])``; None elsewhere."""
+    array = node.parent
+    any_of = without_wrapping(array).parent if isinstance(array, exp.Array) else None
+    compared = any_of.parent if isinstance(any_of, exp.Any) else None
+    if any_of is None or compared is None:
+        return None
+    other: exp.Expression = compared.this if any_of.arg_key == "expression" else compared.expression
+    return other

@@ -8,12 +8,13 @@ reuses its key. A column that references a key counts as that key.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pgdyno.model.experiments.captured import (
     CapturedCall,
     ColumnValue,
     NewKey,
+    Ordinal,
     Parameter,
     ReturnedValue,
     SameValue,
@@ -130,19 +131,20 @@ def tied_as_seen(
 
     Each of ``calls`` comes with its statement number. ``earlier`` maps a parameter to earlier ones that had
     the same values. The value is drawn by the most specific of the tied parameters: a new key first, then one
-    of ``keys``, and so on.
+    of ``keys``, and so on. Parameters of a statement that is called several times can repeat others.
     """
     drawn = {
         (statement, number): parameter
         for statement, call in calls
-        if is_once(call)
         for number, parameter in enumerate(call.parameters, 1)
         if not isinstance(parameter, SameValue)
     }
-    leaders = _leaders(drawn, earlier)
+    once = {statement for statement, call in calls if is_once(call)}
+    leaders = _leaders(drawn, earlier, once)
     best = dict(drawn)
     for place, leader in leaders.items():
-        best[leader] = min(best[leader], drawn[place], key=lambda one: _rank(one, keys))
+        if place[0] in once:
+            best[leader] = min(best[leader], drawn[place], key=lambda one: _rank(one, keys))
     names = {statement: call.statement for statement, call in calls}
 
     def parameter(place: Place, one: Parameter) -> Parameter:
@@ -162,11 +164,14 @@ def tied_as_seen(
     ]
 
 
-def _leaders(drawn: Collection[Place], earlier: Mapping[Place, Sequence[Place]]) -> dict[Place, Place]:
-    """Return for each parameter the first one that had the same value."""
+def _leaders(
+    drawn: Collection[Place], earlier: Mapping[Place, Sequence[Place]], once: Collection[int]
+) -> dict[Place, Place]:
+    """Return for each parameter the first one, of a statement called ``once``, that had the same value."""
     leaders: dict[Place, Place] = {}
     for place in drawn:
-        same = next((other for other in earlier.get(place, ()) if other in leaders), None)
+        others = (other for other in earlier.get(place, ()) if other in leaders and other[0] in once)
+        same = next(others, None)
         leaders[place] = place if same is None else leaders[same]
     return leaders
 
@@ -178,3 +183,47 @@ def _rank(one: Parameter, keys: frozenset[str]) -> int:
     if isinstance(one, ColumnValue):
         return 1 if one.column in keys else 3  # columns of an empty table have no values
     return 2 if one == STEP else 4
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """Parameters with values that follow from others, by statement and number; a log shows no results.
+
+    ``shifted`` differ from an earlier parameter by a number, ``steps`` from the last value of their row;
+    ``ordinals`` number the calls of their statement.
+    """
+
+    shifted: Mapping[Place, tuple[Place, int]] = field(default_factory=dict)
+    steps: Mapping[Place, int] = field(default_factory=dict)
+    ordinals: Collection[Place] = ()
+
+
+def inferred(
+    calls: Sequence[tuple[int, CapturedCall]], uses: Mapping[str, RowUse], known: Inferred
+) -> Iterator[CapturedCall]:
+    """Yield calls with parameters that follow from a result, other parameters, or the number of the call.
+
+    Each of ``calls`` comes with its statement number. A column that a query returned and that a later
+    statement sets to a value one step further is a counter. ``uses`` are by statement name.
+    """
+    once = {statement: call.statement for statement, call in calls if is_once(call)}
+    returned: dict[str, ReturnedValue] = {}
+    for statement, call in calls:
+
+        def parameter(number: int, one: Parameter, statement: int = statement) -> Parameter:
+            place = statement, number
+            source = returned.get(one.column) if isinstance(one, ColumnValue) else None
+            if source is not None and place in known.steps and statement in once:
+                return replace(source, plus=known.steps[place])
+            other, plus = known.shifted.get(place, ((0, 0), 0))
+            if other[0] in once and not isinstance(one, SameValue | ReturnedValue):
+                return SameValue(other[1], once[other[0]], plus)
+            return Ordinal() if place in known.ordinals and statement not in once else one
+
+        yield replace(
+            call, parameters=tuple(parameter(number, one) for number, one in enumerate(call.parameters, 1))
+        )
+        if statement in once and not uses.get(call.statement, RowUse()).is_new:
+            for number, column in enumerate(uses.get(call.statement, RowUse()).returned, 1):
+                if column is not None:
+                    returned.setdefault(column.path, ReturnedValue(number, call.statement))

@@ -19,6 +19,7 @@ from pgdyno.model.experiments.captured import (
     Letters,
     NewKey,
     OneOf,
+    Ordinal,
     Parameter,
     ReturnedValue,
     SameValue,
@@ -90,6 +91,8 @@ class _Transaction:
                 others = own if statement is None else self._values.get(statement, ())
                 value = others[number - 1] if number <= len(others) else Unknown("no earlier call has it")
                 value = _sum(value, plus)
+            case Ordinal():
+                value = "1"
             case ReturnedValue(number, statement):
                 value = Unknown(f"column {number} of the result of {statement} is unknown")
             case _:

@@ -1,33 +1,29 @@
-"""Derives a workload from statement counts and session sightings, or from a log.
-
-Since version 18 PostgreSQL shows only the first value of a list, and counts lists of all lengths together. A
-list of keys finds one row per value, so its length is the number of rows per call.
-"""
+"""Derives a workload from statement counts and session sightings, or from a log."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median_low
 
-from sqlglot import exp
-
+from pgdyno.base import numbers
 from pgdyno.model.experiments.captured import (
     QUANTITIES,
     CapturedStatement,
+    CapturedTransaction,
     CapturedWorkload,
     Omitted,
     Protocol,
     Quantity,
+    ReturnedValue,
     SameValue,
 )
 from pgdyno.postgres.catalogued_tables import Column
-from pgdyno.postgres.statement_counts import NewCounts, Seen, Sighting
+from pgdyno.postgres.statement_counts import Ended, NewCounts, SightedEnd, Sighting
+from pgdyno.workload.capture.arguments import NOTHING_NAMED, NamedObjects
 from pgdyno.workload.capture.calls import KeptValues, Statements, control
-from pgdyno.workload.capture.name_resolution import column_of
+from pgdyno.workload.capture.lists import lengthened
 from pgdyno.workload.capture.parameters import Parameters, parameters_of
 from pgdyno.workload.capture.protocol import UNKNOWN_PROTOCOL, protocol_of
 from pgdyno.workload.capture.row_use import RowUse, row_use
@@ -42,27 +38,23 @@ from pgdyno.workload.capture.statements import (
     note_on,
     shown,
 )
-from pgdyno.workload.capture.syntax import number_of, parameter_count, tree, within_wrapping
-from pgdyno.workload.capture.ties import Place
-from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group, known
+from pgdyno.workload.capture.syntax import parameter_count
+from pgdyno.workload.capture.ties import Inferred, Place
+from pgdyno.workload.capture.transactions import (
+    BlockEnds,
+    Grouping,
+    SeenTransaction,
+    group,
+    known,
+    with_ends,
+)
 
 # Not time: durations in a log include the waits of commits, which pg_stat_statements does not count.
 _COUNTED_BY_LOGS: tuple[Quantity, ...] = ("calls",)
 _MOSTLY = 0.95  # of the calls: a statement that returns a row so often is assumed to always return one
 _WITHOUT_CONSTANTS = "its constants are unknown and cannot be replaced by parameters"
 _NOT_SEEN = "it must run in a transaction, but was not seen in one"
-_SQUASHED = re.compile(r"\$(\d+)\s*/\*, \.\.\. \*/")
-_LONGEST = 1000  # arbitrary maximum length of a list
-_FEWER_ROWS = (exp.Limit, exp.Fetch, exp.Offset, exp.Group, exp.AggFunc, exp.Distinct)
-
-
-@dataclass(frozen=True)
-class Lengthened:
-    """A statement with the complete list, the types of its parameters, and the length of the list."""
-
-    sql: str
-    types: tuple[str, ...]
-    length: int
+_WITHOUT_TEXT = "the server no longer has its text, or it is not UTF-8"
 
 
 @dataclass(frozen=True)
@@ -79,6 +71,7 @@ class LogKnowledge:
     kept: KeptValues
     full: Collection[Place]
     earlier: Mapping[Place, Sequence[Place]]
+    inferred: Inferred
     notes: tuple[str, ...]
     protocol: Protocol | None = None
 
@@ -88,8 +81,10 @@ class Observation:
     """Counts and sightings of a server's load.
 
     ``types`` has the types of statements' parameters, or the server's error message; ``clients`` is the mean
-    number of sessions in a transaction. ``transactions`` is the database's count without pgdyno's own.
-    ``log`` is set if a log was read; then there are no sightings.
+    number of sessions in a transaction, ``sessions`` the largest number of connected ones that worked.
+    ``ids`` is the number of query ids of a statement. ``writing`` are the names of functions that may write.
+    ``assumed`` are notes on assumed types, by statement. ``log`` is set if a log was read; then there are no
+    sightings.
     """
 
     name: str
@@ -99,13 +94,18 @@ class Observation:
     search_path: str
     seconds: float
     clients: float
-    transactions: int
+    sessions: int | None
     counted: NewCounts
     texts: Mapping[int, str]
     types: Mapping[int, tuple[str, ...] | str]
     columns: Sequence[Column]
     sightings: Sequence[Sighting]
     log: LogKnowledge | None = None
+    ended: Sequence[SightedEnd] = ()
+    ids: Mapping[int, int] = field(default_factory=dict)
+    writing: Collection[str] = ()
+    named: NamedObjects = NOTHING_NAMED
+    assumed: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -120,16 +120,16 @@ class _Sorted:
 
 def assemble(observed: Observation) -> CapturedWorkload:
     """Return the workload derived from an observation."""
-    observed, list_notes = _with_lists(observed)
+    observed, text_notes = _with_lists(observed)
     log, found = observed.log, _sort(observed)
     seen = observed.counted.seen
     names = dict(_names(found, observed))
     kinds = {one: look.kind for one, look in found.replayed.items()}
-    grouping = _grouping(found, kinds, observed)
+    grouping = _grouping(kinds, found.omitted, observed)
     placed = {one for kind_of_transaction in grouping.groups for one, _ in kind_of_transaction.calls}
     for one, kind in kinds.items():
         if kind in QUERIES_OR_WITHIN and one not in placed:
-            found.omitted.append(Omitted(shown(observed.texts[one]), _NOT_SEEN, seen[one]))
+            found.omitted.append(Omitted(_shown(observed.texts[one], observed), _NOT_SEEN, seen[one]))
     statements = [
         CapturedStatement(
             names[one], executable(observed.texts[one]), seen[one], is_prepared=kind is TransactionPart.QUERY
@@ -137,15 +137,18 @@ def assemble(observed: Observation) -> CapturedWorkload:
         for one, kind in kinds.items()
         if one in placed
     ]
-    if log is None and any(one.is_block for one in grouping.groups):
-        statements += control(observed.texts, seen, kinds)
     queries = [one for one, kind in kinds.items() if kind is TransactionPart.QUERY]
     protocol = protocol_of(observed.counted, queries) if log is None else log.protocol
     uses = {one: _row_use(one, observed) for one in found.parameters}
-    calls = Statements(names, found.parameters, uses, observed.columns)
+    placed_names = {one: name for one, name in names.items() if one in placed}
+    calls = Statements(placed_names, found.parameters, uses, observed.columns)
     if log is not None:
-        calls = replace(calls, kept=log.kept, full=log.full, earlier=log.earlier)
+        calls = replace(calls, kept=log.kept, full=log.full, earlier=log.earlier, inferred=log.inferred)
     transactions = [calls.transaction(one, has_control=log is not None) for one in grouping.groups]
+    if log is None:
+        called = {call.statement for one in transactions for call in one.calls}
+        controls = control(observed.texts, seen, kinds, calls.rollback)
+        statements += (one for one in controls if one.name in called)
     return CapturedWorkload(
         name=observed.name,
         server_version=observed.server_version,
@@ -154,14 +157,17 @@ def assemble(observed: Observation) -> CapturedWorkload:
         search_path=observed.search_path,
         seconds=observed.seconds,
         clients=max(1, round(observed.clients)),
+        sessions=observed.sessions,
+        ended=observed.counted.ended if log is None else None,
         statements=tuple(statements),
         transactions=tuple(sorted(transactions, key=lambda one: -one.weight)),
         omitted=tuple(sorted(found.omitted, key=lambda one: -one.seen.time_ms)),
         notes=(
             *_notes(observed, grouping, names),
             *((UNKNOWN_PROTOCOL,) if protocol is None and log is None else ()),
+            *_notes_on_inferred(transactions),
             *_notes_on_statements(found, names, observed),
-            *(f"{names[one]}: {note}" for one, note in list_notes.items() if one in names),
+            *(f"{names[one]}: {note}" for one, note in text_notes if one in names),
         ),
         is_read_only=all(look.is_read_only for look in found.replayed.values()),
         protocol=protocol or "prepared",
@@ -169,25 +175,45 @@ def assemble(observed: Observation) -> CapturedWorkload:
     )
 
 
-def _with_lists(observed: Observation) -> tuple[Observation, dict[int, str]]:
-    """Return an observation with complete lists where their length can be inferred, and a note on each."""
-    texts, types, notes = dict(observed.texts), dict(observed.types), dict[int, str]()
+def _with_lists(observed: Observation) -> tuple[Observation, list[tuple[int, str]]]:
+    """Return an observation with complete lists where their length can be inferred, and notes on texts."""
+    texts, types, notes = dict(observed.texts), dict(observed.types), list(observed.assumed.items())
     for one, found in observed.types.items():
         if one in observed.counted.seen and not isinstance(found, str):
             whole = lengthened(texts[one], found, observed.counted.seen[one], observed.columns)
             if whole is not None:
                 texts[one], types[one] = whole.sql, whole.types
-                notes[one] = f"its list is assumed to have {whole.length} values, the number of rows found"
+                note = f"its list is assumed to have {whole.length} values, the number of rows found"
+                notes.append((one, note))
     return replace(observed, texts=texts, types=types), notes
 
 
-def _grouping(found: _Sorted, kinds: Mapping[int, TransactionPart], observed: Observation) -> Grouping:
+def _grouping(
+    kinds: Mapping[int, TransactionPart], omitted: Sequence[Omitted], observed: Observation
+) -> Grouping:
     """Return the transactions, known from a log or inferred from counts and sightings."""
     if observed.log is not None:
         return known(observed.log.transactions, kinds)
-    others = sum(one.seen.calls for one in found.omitted)
     calls = {one: observed.counted.seen[one].calls for one in kinds}
-    return group(calls, kinds, observed.sightings, observed.transactions - others)
+    ended, others = observed.counted.ended, sum(one.seen.calls for one in omitted)
+    grouping = group(calls, kinds, observed.sightings, max(0, ended.committed + ended.rolled_back - others))
+    blocks = sum(one.count for one in grouping.groups if one.is_block)
+    return with_ends(grouping, kinds, BlockEnds(observed.ended, _rolled_back_share(kinds, observed, blocks)))
+
+
+def _rolled_back_share(kinds: Mapping[int, TransactionPart], observed: Observation, blocks: float) -> float:
+    """Return the share of blocks that ROLLBACK ended, as the server counted them.
+
+    If it counted too few COMMITs and ROLLBACKs, because they were prepared, those of the database count.
+    """
+    seen = observed.counted.seen
+    committed, rolled_back = (
+        sum(seen[one].calls for one, part in kinds.items() if part is end)
+        for end in (TransactionPart.COMMIT, TransactionPart.ROLLBACK)
+    )
+    if committed + rolled_back >= blocks / 2:
+        return Ended(committed, rolled_back).rolled_back_share
+    return min(1.0, observed.counted.ended.rolled_back / blocks)
 
 
 def _sort(observed: Observation) -> _Sorted:
@@ -195,11 +221,11 @@ def _sort(observed: Observation) -> _Sorted:
     for one, seen in observed.counted.seen.items():
         sql = observed.texts.get(one)
         if sql is None:
-            found.omitted.append(Omitted(f"(query id {one})", "the server no longer has its text", seen))
+            found.omitted.append(Omitted(f"(query id {one})", _WITHOUT_TEXT, seen))
         elif not is_about_statistics(sql):
             why = _take(found, one, sql, observed)
             if why is not None:
-                found.omitted.append(Omitted(shown(sql), why, seen))
+                found.omitted.append(Omitted(_shown(sql, observed), why, seen))
     _measure_ranges(found)
     return found
 
@@ -221,7 +247,7 @@ def _measure_ranges(found: _Sorted) -> None:
 
 def _take(found: _Sorted, one: int, sql: str, observed: Observation) -> str | None:
     """Add a statement to those replayed; return None, or the reason why it is not replayed."""
-    look = look_at(sql)
+    look = look_at(sql, observed.writing)
     if isinstance(look, str):
         return look
     if look.kind is TransactionPart.QUERY:
@@ -231,11 +257,14 @@ def _take(found: _Sorted, one: int, sql: str, observed: Observation) -> str | No
             return f"the server cannot prepare {form}: {types}"
         log = observed.log
         numbers = None if log is None else log.numbers.get(one, ())
-        parameters = parameters_of(sql, types, observed.columns, observed.counted.seen[one], numbers)
+        parameters = parameters_of(
+            sql, types, observed.columns, observed.counted.seen[one], numbers, observed.named
+        )
         parameters = _without_kept(parameters, {} if log is None else log.kept.get(one, {}))
         if parameters.unknown:
             wanted = ", ".join(f"${number} ({types[number - 1]})" for number in parameters.unknown)
-            return f"no information about the values of {wanted}"
+            why = f"no information about the values of {wanted}"
+            return parameters.arguments.get(parameters.unknown[0], why)
         found.parameters[one] = parameters
     elif parameter_count(executable(sql)):
         return _WITHOUT_CONSTANTS
@@ -249,7 +278,12 @@ def _without_kept(one: Parameters, kept: Collection[int]) -> Parameters:
         one,
         guessed=tuple(number for number in one.guessed if number not in kept),
         unknown=tuple(number for number in one.unknown if number not in kept or number in one.new),
+        arguments={number: note for number, note in one.arguments.items() if number not in kept},
     )
+
+
+def _shown(sql: str, observed: Observation) -> str:
+    return shown(sql, is_counted=observed.log is None)
 
 
 def _names(found: _Sorted, observed: Observation) -> Iterator[tuple[int, str]]:
@@ -292,10 +326,36 @@ def _notes(observed: Observation, grouping: Grouping, names: Mapping[int, str]) 
         yield "no transaction was observed in progress: each statement is treated as a transaction"
     elif grouping.untold:
         yield f"the statements of {grouping.untold} blocks (BEGIN … COMMIT) are unknown"
+    if grouping.drawn_rollbacks:
+        yield (
+            f"{numbers.share(grouping.drawn_rollbacks)} of the blocks (BEGIN …) were rolled back, the others "
+            "committed; which ones is unknown, and drawn at random"
+        )
+    sets = any("set_config" in observed.texts[one].lower() for one in names)
+    if observed.named.settings and not sets:
+        yield (
+            f"policies of {', '.join(observed.named.secured)} read {', '.join(observed.named.settings)}, "
+            "which no replayed statement sets: statements on these tables may fail, or find no rows"
+        )
     if grouping.guessed:
         yield (
             f"{', '.join(names[one] for one in grouping.guessed)}: rarely observed; added at the end of the "
             "transaction that ran equally often"
+        )
+
+
+def _notes_on_inferred(transactions: Iterable[CapturedTransaction]) -> Iterator[str]:
+    """Yield a note on values that follow from the results of queries, which a log does not have."""
+    names = {
+        call.statement: None
+        for one in transactions
+        for call in one.calls
+        if any(isinstance(its, ReturnedValue) and its.plus for its in call.parameters)
+    }
+    if names:
+        yield (
+            f"{', '.join(names)}: a value is inferred to be one that an earlier query of the transaction "
+            "returned, plus a constant; a log has no results"
         )
 
 
@@ -304,34 +364,16 @@ def _notes_on_statements(found: _Sorted, names: Mapping[int, str], observed: Obs
         note = note_on(name, observed.texts[one])
         if note is not None:
             yield note
+        if observed.ids.get(one, 1) > 1:
+            yield (
+                f"{name}: the server counted {observed.ids[one]} statements with this text, perhaps on "
+                f"tables of other schemas; all of them are replayed with search_path = {observed.search_path}"
+            )
         if one in found.parameters and found.parameters[one].unmeasured:
             yield f"{name}: the width of its range is unknown; that of other ranges of the column is used"
+        if one in found.parameters:
+            its = found.parameters[one]
+            yield from (f"{name}: {note}" for note in (*its.notes, *its.arguments.values()))
         if one in found.parameters and found.parameters[one].guessed:
             guessed = ", ".join(f"${number}" for number in found.parameters[one].guessed)
             yield f"{name}: values of {guessed} are drawn by type only"
-
-
-def lengthened(sql: str, types: Sequence[str], seen: Seen, columns: Sequence[Column]) -> Lengthened | None:
-    """Return a statement with its list as long as the rows found per call; None if the length is unknown."""
-    found = _SQUASHED.findall(sql)
-    if len(found) != 1 or not seen.calls:
-        return None
-    number, length = int(found[0]), math.ceil(seen.rows / seen.calls - 0.01)
-    if not 1 < length <= _LONGEST or number > len(types) or not _is_of_keys(sql, number, columns):
-        return None
-    first = parameter_count(sql) + 1
-    more = ", ".join(f"${one}" for one in range(first, first + length - 1))
-    whole = _SQUASHED.sub(f"${number}, {more}", sql)
-    return Lengthened(whole, (*types, *[types[number - 1]] * (length - 1)), length)
-
-
-def _is_of_keys(sql: str, number: int, columns: Sequence[Column]) -> bool:
-    """Whether each value of the list finds one row, and nothing else affects the number of rows."""
-    parsed = tree(sql)
-    if parsed is None or parsed.find(*_FEWER_ROWS) or len(list(parsed.find_all(exp.Table))) != 1:
-        return False
-    for one in parsed.find_all(exp.In):
-        if [number_of(within_wrapping(value)) for value in one.expressions] == [number]:
-            column = column_of(within_wrapping(one.this), columns)
-            return column is not None and column.is_key and one.find_ancestor(exp.Or, exp.Not) is None
-    return False

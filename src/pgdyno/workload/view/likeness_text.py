@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.likeness import LEAST_LIKENESS, Likeness, StatementLikeness
+from pgdyno.model.experiments.likeness import Likeness, likeness_words
 from pgdyno.report.elements.tables import NOTHING, Column, Table
 
 
@@ -16,33 +16,9 @@ def likeness_sentences(experiment: Experiment) -> Iterator[str]:
         yield f"{workload}: {sentence[0].lower()}{sentence[1:]}"
 
 
-def likeness_words(found: Likeness) -> str:
-    """Return the smallest likeness, that of each quantity, and a verdict."""
-    least = min(found.by_quantity, key=lambda quantity: found.by_quantity[quantity])
-    values = ", ".join(f"{quantity} {value:.2f}" for quantity, value in found.by_quantity.items())
-    verdict = "this is the workload"
-    if found.least < LEAST_LIKENESS:
-        where = _most_different(found, least)
-        kind = "a different" if found.is_another_workload else "a similar"
-        verdict = f"this is {kind} workload, which differs most in {least}{where}"
-    return f"Likeness {found.least:.2f} ({values}): {verdict}"
-
-
-def _most_different(found: Likeness, quantity: str) -> str:
-    """Return a phrase on the statement with the largest difference in its share of a quantity."""
-
-    def distance(one: StatementLikeness) -> float:
-        return abs(one.original[quantity] - one.replay[quantity])
-
-    if not found.statements:
-        return ""
-    one = max(found.statements, key=distance)
-    return f", above all for {one.name} (share {one.original[quantity]:.1%} → {one.replay[quantity]:.1%})"
-
-
 def likeness_table(found: Likeness) -> Table:
     """Return a table of each statement's shares and time per call, in the original and in the replay."""
-    quantities = tuple(found.by_quantity)
+    quantities = tuple(one for one in found.by_quantity if one not in found.of_transactions)
     columns = (
         Column("Statement"),
         *(Column(quantity, is_number=True) for quantity in quantities),

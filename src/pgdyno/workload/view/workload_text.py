@@ -15,6 +15,7 @@ from pgdyno.model.experiments.captured import (
     NewKey,
     Omitted,
     OneOf,
+    Ordinal,
     Parameter,
     ReturnedValue,
     SameValue,
@@ -83,8 +84,10 @@ def _parameter(one: Parameter) -> str:
         case SameValue(parameter, statement, plus):
             of = "" if statement is None else f" of {statement}"
             shown = f"${parameter}{of}{f' + {plus}' if plus else ''}"
-        case ReturnedValue(column=number, statement=statement):
-            shown = f"column {number} from {statement}"
+        case ReturnedValue(number, statement, plus):
+            shown = f"column {number} from {statement}{f' + {plus}' if plus else ''}"
+        case Ordinal():
+            shown = "number of the call"
         case Constant(value):
             shown = "NULL" if value is None else repr(value)
         case OneOf(values):

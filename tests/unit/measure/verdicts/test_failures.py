@@ -86,7 +86,8 @@ def test_what_may_be_said(gain: float, of_a: float, of_b: float, decision: Decis
 def test_the_reason_has_both_shares_and_what_failed() -> None:
     found = verdict(blocks(2.77, *[(0.01, 0.54)] * 6))
     assert found.reason.replace("\N{NO-BREAK SPACE}", " ") == (
-        "54.0 % of the transactions of b failed, 1.0 % of a (70434 of SQLSTATE 40001 in pay): at most 5 % may"
+        "54.0 % of the transactions of b failed, 1.0 % of a "
+        "(70434 of SQLSTATE 40001 (serialization_failure) in pay): at most 5 % may"
     )
     assert found.effect == pytest.approx(2.77, rel=0.01)
 
@@ -167,3 +168,10 @@ def test_what_failures_forbid_is_not_waited_for() -> None:
     assert is_forbidden(found, measured)
     assert is_finished([found], design, measured)
     assert not is_finished([replace(found, workload="other")], design, measured)
+
+
+def test_a_verdict_of_an_earlier_version_is_forbidden_too() -> None:
+    measured = blocks(1.5, *[(0.0, 0.54)] * 6)
+    found = verdict(measured)
+    assert is_forbidden(replace(found, reason=found.reason.replace(" (serialization_failure)", "")), measured)
+    assert not is_forbidden(replace(found, reason="too few rounds count"), measured)

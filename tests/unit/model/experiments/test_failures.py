@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import psycopg.errors
 import pytest
 
 from pgdyno.base.errors import GeneratorFailedError
@@ -15,12 +18,14 @@ def plain(text: str | None) -> str:
 def test_reasons_are_added_up_the_most_frequent_first() -> None:
     found = added_up([Failures("40001", 2), Failures("23505", 1, "pay"), Failures("23505", 4, "pay")])
     assert found == (Failures("23505", 5, "pay"), Failures("40001", 2))
-    assert failures_text(found) == "5 of SQLSTATE 23505 in pay, 2 of SQLSTATE 40001"
+    assert failures_text(found) == (
+        "5 of SQLSTATE 23505 (unique_violation) in pay, 2 of SQLSTATE 40001 (serialization_failure)"
+    )
 
 
 def test_of_many_reasons_the_first_are_named() -> None:
     many = [Failures("23505", 10 - number, f"q{number}") for number in range(6)]
-    assert failures_text(many).endswith("7 of SQLSTATE 23505 in q3, and 2 other reasons")
+    assert failures_text(many).endswith("7 of SQLSTATE 23505 (unique_violation) in q3, and 2 other reasons")
 
 
 def test_the_share_is_of_all_that_ended() -> None:
@@ -34,5 +39,18 @@ def test_five_of_a_hundred_may_fail() -> None:
         require_few("plan", 94, [Failures("40001", 6)])
     error = caught.value
     assert plain(error.message) == "6 % of the transactions failed on the server of plan"
-    assert plain(error.detail) == "6 of SQLSTATE 40001; at most 5 % may fail"
+    assert plain(error.detail) == "6 of SQLSTATE 40001 (serialization_failure); at most 5 % may fail"
     assert "the server's log shows the errors" in (error.hint or "")
+
+
+def test_errors_have_postgresql_s_names() -> None:
+    known = {
+        one.sqlstate: re.sub(r"(?<!^)(?=[A-Z])", "_", one.__name__).lower().rstrip("_")
+        for one in vars(psycopg.errors).values()
+        if isinstance(one, type) and issubclass(one, psycopg.Error) and one.sqlstate
+    }
+    shown = {code: Failures(code, 1).error for code in known}
+    named = {code: error for code, error in shown.items() if error != code}
+    assert named == {code: f"{code} ({known[code]})" for code in named}
+    assert len(named) > 40
+    assert Failures("PGDYN", 1).error == "PGDYN"  # of RAISE

@@ -11,6 +11,7 @@ from pgdyno.postgres.connection.connection_errors import (
     connection_failed,
     connection_lost,
     control_failed,
+    unqualified_name,
 )
 
 REFUSED = (
@@ -168,3 +169,38 @@ def test_a_control_connection_that_is_lost_is_told_with_the_servers_log(
     found = control_failed(lost, "the server of a", LOG, is_running=is_running)
     assert type(found) is ServerCrashedError
     assert (found.message, found.detail) == (message, LOG)
+
+
+@pytest.mark.parametrize(
+    ("message", "context", "caller"),
+    [
+        (
+            "function folded(text) does not exist",
+            'PL/pgSQL function app.is_folded(text) line 1 at RETURN\nCOPY names, line 1: "1\tn1"',
+            "PL/pgSQL function app.is_folded(text) line 1",
+        ),
+        (
+            'relation "codes" does not exist',
+            'SQL function "is_known" during inlining',
+            'SQL function "is_known"',
+        ),
+        (
+            "operator does not exist: app.colour = app.colour",
+            'SQL function "same" statement 1',
+            'SQL function "same"',
+        ),
+        # With a schema, it was left out of the copy, or never was there.
+        ("function app.folded(text) does not exist", "PL/pgSQL function app.f() line 1", None),
+        ('relation "app.codes" does not exist', 'SQL function "is_known" statement 1', None),
+        ('column "code" does not exist', 'SQL function "is_known" statement 1', None),
+        ('index "by_code" does not exist', "", None),
+        ("division by zero", "PL/pgSQL function app.f() line 1", None),
+    ],
+)
+def test_functions_that_depend_on_a_search_path_are_named(
+    message: str, context: str, caller: str | None
+) -> None:
+    found = unqualified_name(message, context)
+    assert found == (
+        caller and f"{message}: {caller} finds it by the search path, and copies are made with an empty one"
+    )

@@ -1,8 +1,9 @@
-"""Pauses between transactions, as looks at sessions in a row show them."""
+"""Pauses, ends of transactions and numbers of sessions, as looks at sessions in a row show them."""
 
 from __future__ import annotations
 
-from pgdyno.postgres.sampling.sessions import SeenPauses
+from pgdyno.postgres.sampling.sessions import SeenEnds, SeenPauses, SeenSessions
+from pgdyno.postgres.statement_counts import SightedEnd
 
 GAP_S = 0.001
 
@@ -11,7 +12,7 @@ def seen(*looks: tuple[float | None, float | None]) -> list[float]:
     """Pauses of a session by since when it is idle, or since when in a transaction."""
     found = SeenPauses()
     for idle_since_s, began_s in looks:
-        found.take(7, idle_since_s, began_s, GAP_S)
+        found.add(7, idle_since_s, began_s, GAP_S)
     return found.seconds
 
 
@@ -34,8 +35,47 @@ def test_a_session_that_was_not_idle_before_has_not_been_seen_to_pause() -> None
 
 def test_sessions_are_told_apart_and_rows_of_looks_as_well() -> None:
     found = SeenPauses()
-    found.take(1, 10.0, None, GAP_S)
-    found.take(2, None, 11.0, GAP_S)
+    found.add(1, 10.0, None, GAP_S)
+    found.add(2, None, 11.0, GAP_S)
     found.begin_row()
-    found.take(1, None, 99.0, GAP_S)
+    found.add(1, None, 99.0, GAP_S)
     assert found.seconds == []
+
+
+def test_a_transaction_ends_in_what_its_session_runs_in_it_or_after_it() -> None:
+    found = SeenEnds()
+    for transaction, statement, is_rolled_back in (
+        ("at 1", 11, None), ("at 1", 12, None), (None, 19, True),  # idle after ROLLBACK
+        ("at 2", 13, None), ("at 2", 18, False), (None, 18, False),  # in COMMIT, then idle after it
+        ("at 3", 14, None), ("at 4", 15, None), (None, 15, None),  # a statement of its own ends no block
+    ):  # fmt: skip
+        found.add(7, transaction, statement, is_rolled_back=is_rolled_back)
+    assert found.ended == [
+        SightedEnd(frozenset({11, 12}), is_rolled_back=True),
+        SightedEnd(frozenset({13}), is_rolled_back=False),
+    ]
+
+
+def test_the_end_of_a_transaction_is_unknown_across_bursts_and_sessions() -> None:
+    found = SeenEnds()
+    found.add(1, "at 1", 11, is_rolled_back=None)
+    found.add(2, None, None, is_rolled_back=True)
+    found.begin_row()
+    found.add(1, None, None, is_rolled_back=True)
+    found.add(3, "at 2", None, is_rolled_back=None)  # before PostgreSQL 14, statements have no id
+    found.add(3, None, None, is_rolled_back=True)
+    assert found.ended == []
+
+
+def test_sessions_count_that_worked_by_those_connected_at_a_time() -> None:
+    found = SeenSessions()
+    for look in range(10):
+        found.add(1, look, None, is_in_transaction=True)
+        found.add(2, look, float(look), is_in_transaction=False)  # ran something since the last look
+        found.add(3, look, 5.0, is_in_transaction=False)  # idle all the time
+        if look < 5:
+            found.add(4, look, None, is_in_transaction=True)
+        else:
+            found.add(5, look, None, is_in_transaction=True)  # in place of the fourth
+    assert (found.most(), found.mean(10)) == (3, 3.0)
+    assert (SeenSessions().most(), SeenSessions().mean(0)) == (0, 0.0)

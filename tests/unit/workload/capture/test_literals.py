@@ -60,9 +60,28 @@ def test_constants_become_parameters(sql: str, expected: str, values: list[str |
         ("SELECT now() - INTERVAL '1' DAY", "SELECT now() - $1::interval DAY"),
         ("SELECT TIMESTAMP WITH TIME ZONE '2026-01-01'", "SELECT $1::timestamp with time zone"),
         ("SELECT a AT TIME ZONE 'UTC' FROM t", "SELECT a AT TIME ZONE $1 FROM t"),
+        ("SELECT app.\"Mood\" 'ok', interval(3) '5'", 'SELECT $1::app."Mood", $2::interval(3)'),
+        ("SELECT extract('year' FROM a), extract(month FROM a)",
+         "SELECT pg_catalog.extract($1 , a), extract(month FROM a)"),
+        ("ALTER ROLE a PASSWORD 'x'", "ALTER ROLE a PASSWORD $1"),
     ],
-)
+)  # fmt: skip
 def test_a_type_before_a_text_is_a_cast_as_a_parameter_takes_no_other(sql: str, expected: str) -> None:
+    assert parameterised(sql).sql == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT nextval('app.\"Ids\"'::regclass), setval('ids', 5)",
+         "SELECT nextval('app.\"Ids\"'::regclass), setval('ids', $1)"),
+        ("SELECT set_config('app.tenant', '42', true)", "SELECT set_config('app.tenant', $1, $2)"),
+        ("SELECT set_config('4711', current_setting('a b'), true)",
+         "SELECT set_config($1, current_setting($2), $3)"),
+        ("SELECT f('ids')", "SELECT f($1)"),
+    ],
+)  # fmt: skip
+def test_names_of_sequences_and_settings_stay(sql: str, expected: str) -> None:
     assert parameterised(sql).sql == expected
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,7 @@ from pgdyno.model.experiments.captured import (
     SameValue,
     Uuid,
 )
-from pgdyno.postgres.catalogued_tables import Column
+from pgdyno.postgres.catalogued_tables import Column, IndexScan
 from pgdyno.postgres.statement_counts import Seen
 from pgdyno.workload.capture.parameters import parameters_of
 
@@ -88,6 +89,39 @@ def test_the_width_of_a_range_follows_from_its_rows() -> None:
     assert drawn("SELECT 1 FROM accounts WHERE id BETWEEN $1 AND $2", rows=100) == expected
     assert drawn("SELECT 1 FROM accounts WHERE id >= $1 AND id < $2", rows=100) == expected
     assert drawn("SELECT 1 FROM accounts WHERE owner = 3 AND (id > $1 AND $2 > id)", rows=100) == expected
+
+
+DATES = (
+    Column("public", "orders", "placed", "date", is_key=False, is_visible=True),
+    Column("public", "orders", "at", "timestamp with time zone", is_key=False, is_visible=True),
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "types", "expected"),
+    [
+        ("placed = $1::date", ("date",), (ColumnValue("public.orders.placed"),)),
+        (
+            "placed <= $1::date - $2::interval day", ("date", "interval"),
+            (ColumnValue("public.orders.placed"), Constant("1 day")),
+        ),
+        (
+            "placed >= $1::date AND placed < $2::date + $3::interval", ("date", "date", "interval"),
+            (ColumnValue("public.orders.placed"), SameValue(1), Constant("1 day")),
+        ),
+        (
+            "at BETWEEN $1::timestamptz AND $2::timestamptz + $3::interval", ("date", "date", "interval"),
+            (ColumnValue("public.orders.at"), SameValue(1), Constant("1 day")),
+        ),
+        ("at + $1::interval > now()", ("interval",), (Constant("1 day"),)),
+        ("at = ANY (ARRAY[$1, $2])", ("timestamptz",) * 2, (ColumnValue("public.orders.at"),) * 2),
+    ],
+)  # fmt: skip
+def test_dates_are_those_of_rows_and_a_range_with_an_interval_has_its_width(
+    sql: str, types: tuple[str, ...], expected: tuple[Parameter, ...]
+) -> None:
+    query = f"SELECT 1 FROM orders WHERE {sql}"  # noqa: S608 — parsed only
+    assert parameters_of(query, types, DATES, seen()).drawn == expected
 
 
 def test_an_open_range_is_no_width() -> None:
@@ -167,8 +201,75 @@ def test_a_row_that_is_compared_with_a_shorter_one_is_not_known() -> None:
 
 
 def test_a_limit_is_as_many_rows_as_were_seen() -> None:
-    sql = "SELECT 1 FROM accounts ORDER BY id LIMIT $1 OFFSET $2"
-    assert drawn(sql, rows=9.7) == (Constant("10"), Constant("0"))
+    assert drawn("SELECT 1 FROM accounts ORDER BY id LIMIT $1", rows=9.7) == (Constant("10"),)
+    found = parameters_of("SELECT sum(id) FROM (SELECT id FROM accounts LIMIT $1) x", (), COLUMNS, seen())
+    assert (found.drawn, found.notes) == (
+        (Constant("1"),),
+        ("LIMIT $1 of a subquery is unknown: 1 is used, the rows of a whole call",),
+    )
+
+
+def paged(sql: str, blocks: float, scan: IndexScan) -> tuple[Parameter, tuple[str, ...]]:
+    """Return the OFFSET of a statement, and the notes, if ten rows a call were read from so many blocks."""
+    columns = [replace(COLUMNS[0], scan=scan), *COLUMNS[1:]]
+    found = parameters_of(sql, (), columns, Seen(100, 1.0, 1000, round(100 * blocks), 0))
+    return found.drawn[1], found.notes
+
+
+IN_ORDER = IndexScan(rows=100_000, table_blocks=541, visible_blocks=541, index_blocks=276, correlation=1.0)
+"""Of 100,000 rows of 44 bytes, inserted in the order of an integer key: PostgreSQL 18's own numbers."""
+AT_RANDOM = replace(IN_ORDER, correlation=0.0)
+_PAGE = "SELECT id, balance FROM accounts ORDER BY id LIMIT $1 OFFSET $2"
+
+
+@pytest.mark.parametrize(
+    ("sql", "blocks", "scan", "offset"),
+    [
+        # The root and 83 leaves of the index, 163 blocks of the table: (247 - 3) / 0.00817, less ten.
+        (_PAGE, 247, IN_ORDER, "29855"),
+        (f"{_PAGE.replace('ORDER BY id', 'ORDER BY id DESC')}", 247, IN_ORDER, "29855"),
+        (_PAGE, 3, IN_ORDER, "0"),
+        (_PAGE, 1000, AT_RANDOM, "984"),  # each row is in another block: 997 / 1.00276, less ten
+        ("SELECT id FROM accounts ORDER BY id LIMIT $1 OFFSET $2", 86, AT_RANDOM, "30062"),  # of the index
+        (_PAGE, 5000, IN_ORDER, "99990"),  # it has no more rows
+    ],
+)
+def test_an_offset_is_as_many_rows_as_an_index_scan_passes_in_the_blocks(
+    sql: str, blocks: float, scan: IndexScan, offset: str
+) -> None:
+    note = (
+        f"OFFSET $2 is unknown: {offset} is used, because a call of the original reads {blocks:,} blocks, "
+        "assumed to be those of an index scan in the order of public.accounts.id"
+    )
+    assert paged(sql, blocks, scan) == (Constant(offset), (note,))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM accounts LIMIT $1 OFFSET $2",
+        "SELECT id FROM accounts ORDER BY balance LIMIT $1 OFFSET $2",
+        "SELECT id FROM accounts ORDER BY id + 1 LIMIT $1 OFFSET $2",
+        "SELECT id FROM accounts ORDER BY id DESC NULLS LAST LIMIT $1 OFFSET $2",
+        "SELECT id FROM accounts WHERE balance > 0 ORDER BY id LIMIT $1 OFFSET $2",
+        "SELECT a.id FROM accounts a JOIN users u ON u.id = a.owner ORDER BY a.id LIMIT $1 OFFSET $2",
+        "SELECT DISTINCT owner, id FROM accounts ORDER BY id LIMIT $1 OFFSET $2",
+        "SELECT id, count(*) OVER () FROM accounts ORDER BY id LIMIT $1 OFFSET $2",
+        "SELECT id FROM accounts UNION SELECT id FROM users ORDER BY id LIMIT $1 OFFSET $2",
+    ],
+)
+def test_an_offset_that_blocks_do_not_show_is_0_and_said(sql: str) -> None:
+    note = "OFFSET $2 is unknown: 0 is used; a call of the original reads 247 blocks"
+    assert paged(sql, 247, IN_ORDER) == (Constant("0"), (note,))
+
+
+def test_an_offset_in_a_log_is_the_median_or_0_and_said() -> None:
+    def logged(*offsets: int) -> tuple[Parameter, tuple[str, ...]]:
+        found = parameters_of(_PAGE, (), COLUMNS, seen(), [{1: 10, 2: one} for one in offsets])
+        return found.drawn[1], found.notes
+
+    assert logged(20, 30000, 40000) == (Constant("30000"), ())
+    assert logged() == (Constant("0"), ("OFFSET $2 is unknown: 0 is used",))
 
 
 def test_what_stands_nowhere_known_is_drawn_by_its_type_and_said() -> None:
@@ -215,3 +316,27 @@ def test_numbers_of_calls_tell_limits_and_widths_of_ranges_where_rows_are_not_kn
 def test_keys_of_new_rows_are_named() -> None:
     found = parameters_of("INSERT INTO accounts (balance, id) VALUES ($1, $2)", (), COLUMNS, seen())
     assert found.new == {2}
+
+
+GOOD = " SELECT id,\n    owner,\n    (balance * (2)::numeric) AS twice\n   FROM public.accounts;"
+VIEW = [
+    Column("public", "good", name, type_, is_key=False, is_visible=True, view=GOOD)
+    for name, type_ in (("id", "bigint"), ("owner", "integer"), ("twice", "numeric"))
+]
+
+
+def test_a_column_of_a_view_has_the_values_of_the_table_s() -> None:
+    columns = (*COLUMNS, *VIEW)
+    ranged = parameters_of("SELECT 1 FROM good WHERE id BETWEEN $1 AND $2", (), columns, seen(7))
+    assert (ranged.drawn, ranged.notes) == ((ColumnValue(ID), SameValue(1, plus=6)), ())
+    inserted = parameters_of("INSERT INTO good (id, owner) VALUES ($1, $2)", (), columns, seen())
+    assert (inserted.drawn, inserted.new) == ((NewKey(ID), ColumnValue(OWNER)), frozenset({1}))
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT id FROM good WHERE twice = $1", "INSERT INTO good (twice) VALUES ($1)"]
+)
+def test_what_a_view_computes_is_drawn_by_its_type_and_said(sql: str) -> None:
+    found = parameters_of(sql, ("numeric",), (*COLUMNS, *VIEW), seen())
+    assert (found.drawn, found.guessed) == ((Between(1, 100),), (1,))
+    assert found.notes == ("public.good.twice is computed by its view, so its values are unknown",)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.model.experiments.captured import Protocol
-from pgdyno.postgres.statement_counts import NewCounts, Seen
+from pgdyno.postgres.statement_counts import Ended, NewCounts, Seen
 from pgdyno.workload.capture.protocol import note_on_protocols, protocol_of, protocol_of_calls
 
 
 def counts(*calls_and_plans: tuple[int, int]) -> NewCounts:
     seen = {one: Seen(calls, 1.0, 0, 0, 0) for one, (calls, _) in enumerate(calls_and_plans)}
     plans = {one: plans for one, (_, plans) in enumerate(calls_and_plans)}
-    return NewCounts(seen, plans, 0, 0, is_evicting=False)
+    return NewCounts(seen, plans, 0, Ended(0, 0), is_evicting=False)
 
 
 @pytest.mark.parametrize(

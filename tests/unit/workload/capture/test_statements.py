@@ -7,9 +7,11 @@ import pytest
 from pgdyno.workload.capture.statements import (
     Replayable,
     TransactionPart,
+    as_counted,
     executable,
     look_at,
     note_on,
+    reads_alone,
     same_texts,
     shown,
     writing_command,
@@ -22,6 +24,7 @@ from pgdyno.workload.capture.statements import (
         ("SELECT 1", TransactionPart.QUERY, True),
         ("SELECT a::numeric(10, 2) FROM t GROUP BY 12 ORDER BY 12", TransactionPart.QUERY, True),
         ("/* app */ select 1", TransactionPart.QUERY, True),
+        ("SELECT nextval('ids'::regclass), set_config('app.tenant', $1, $2)", TransactionPart.QUERY, True),
         ("WITH x AS (SELECT 1) SELECT * FROM x", TransactionPart.QUERY, True),
         ("WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x", TransactionPart.QUERY, False),
         ("SELECT * FROM t FOR UPDATE", TransactionPart.QUERY, False),
@@ -31,10 +34,10 @@ from pgdyno.workload.capture.statements import (
         ("BEGIN", TransactionPart.BEGIN, True),
         ("begin isolation level serializable", TransactionPart.BEGIN, True),
         ("START TRANSACTION READ ONLY", TransactionPart.BEGIN, True),
-        ("COMMIT", TransactionPart.END, True),
-        ("END;", TransactionPart.END, True),
-        ("ROLLBACK", TransactionPart.END, True),
-        ("ROLLBACK WORK AND CHAIN", TransactionPart.END, True),
+        ("COMMIT", TransactionPart.COMMIT, True),
+        ("END;", TransactionPart.COMMIT, True),
+        ("ROLLBACK", TransactionPart.ROLLBACK, True),
+        ("ROLLBACK WORK AND CHAIN", TransactionPart.ROLLBACK, True),
         ("ROLLBACK WORK TO s", TransactionPart.BACK, True),
         ("-- app\nSELECT 1", TransactionPart.QUERY, True),
         ("/* app */ BEGIN", TransactionPart.BEGIN, True),
@@ -55,7 +58,13 @@ def test_what_can_be_replayed(sql: str, kind: TransactionPart, is_read_only: boo
         ("LISTEN jobs", "LISTEN and NOTIFY affect other sessions"),
         ("VACUUM t", "a utility statement, which changes more than rows"),
         ("CREATE TABLE t (a int)", "a utility statement, which changes more than rows"),
-        ("SET work_mem = $1", "a utility statement, which changes more than rows"),
+        ("SET work_mem = $1", "settings of sessions are not replayed"),
+        ("DISCARD ALL", "settings of sessions are not replayed"),
+        ("SET CONSTRAINTS ALL DEFERRED", "a utility statement, which changes more than rows"),
+        ("PREPARE q AS SELECT 1", "a replay prepares statements itself"),
+        ("DEALLOCATE $1", "a replay prepares statements itself"),
+        ("EXECUTE q($1)", "EXECUTE: the statement that it runs is unknown"),
+        ("PREPARE TRANSACTION $1", "a utility statement, which changes more than rows"),
         ("DROP TABLE t", "a utility statement, which changes more than rows"),
         ("ROLLBACK PREPARED $1", "a utility statement, which changes more than rows"),
         ("SELECT dblink_exec($1, $2)", "calls dblink_exec, with effects outside the database"),
@@ -67,6 +76,10 @@ def test_what_can_be_replayed(sql: str, kind: TransactionPart, is_read_only: boo
         ("SELECT 1 FROM t WHERE a = 'secret'", "its text contains constants, which a workload does not keep"),
         ("SELECT 1 FROM t WHERE a IN (4711)", "its text contains constants, which a workload does not keep"),
         ("SELECT f($$secret$$)", "its text contains constants, which a workload does not keep"),
+        (
+            "SELECT set_config($1, 'secret', $2)",
+            "its text contains constants, which a workload does not keep",
+        ),
         (r"SELECT E'secret'", "its text contains constants, which a workload does not keep"),
         ("SELECT 1 FROM t WHERE a = -4711", "its text contains constants, which a workload does not keep"),
         ("SELECT f(4711)", "its text contains constants, which a workload does not keep"),
@@ -75,6 +88,58 @@ def test_what_can_be_replayed(sql: str, kind: TransactionPart, is_read_only: boo
 )
 def test_what_is_left_out_has_a_reason(sql: str, why: str) -> None:
     assert look_at(sql) == why
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_reading"),
+    [
+        ("SELECT log(a), f(a) FROM t", True),
+        ("SELECT log(a), app.Store(a) FROM t", False),
+        ('SELECT "Store"(a) FROM t', False),
+        ('SELECT "STORE"(a) FROM t', True),
+        ("SELECT store FROM t", True),
+        ("SELECT count(*) FROM t WHERE a = nextval('ids')", False),
+        ("INSERT INTO t SELECT f(a) FROM u", False),
+        ("BEGIN", False),
+    ],
+)
+def test_a_statement_reads_alone_if_no_function_that_it_calls_may_write(
+    sql: str,
+    is_reading: bool,  # noqa: FBT001
+) -> None:
+    assert reads_alone(sql, {"store", "Store", "nextval"}) is is_reading
+
+
+@pytest.mark.parametrize(
+    ("sent", "shown_by_server"),
+    [
+        ("SELECT extract(epoch from a) FROM t", "SELECT extract($1 from a) FROM t"),
+        ("SELECT pg_catalog.extract($1 , a) FROM t", "SELECT pg_catalog.extract($1 , a) FROM t"),
+        ("SELECT date '2026-01-01', interval '1' day", "SELECT date $1, interval $2 day"),
+        ("SELECT nextval('ids'::regclass), b = 5", "SELECT nextval($1::regclass), b = $2"),
+        ("SELECT set_config('app.tenant', $1, $2)", "SELECT set_config($1, $2, $3)"),
+        ("SELECT a = ANY (ARRAY[$1::bigint, $2::bigint])", "SELECT a = ANY (ARRAY[$1 /*, ... */])"),
+        ("SELECT a FROM t WHERE b = mood'ok'", "SELECT a FROM t WHERE b = mood $1"),
+    ],
+)
+def test_a_statement_is_known_again_as_the_server_counts_it(sent: str, shown_by_server: str) -> None:
+    assert as_counted(sent) == as_counted(shown_by_server)
+
+
+@pytest.mark.parametrize(
+    ("sql", "kept"),
+    [
+        ("SELECT json_object($1 VALUE a) -- hunter2\nFROM t", "SELECT json_object($1 VALUE a) FROM t"),
+        ("SELECT json_object($1 VALUE 'hunter2')", "SELECT …"),
+        ("SELECT json_object($1 VALUE 4711)", "SELECT …"),
+        ("SELECT json_object(/* /* */ hunter2 */ $1 VALUE a)", "SELECT json_object( $1 VALUE a)"),
+        ("SELECT json_object($1 VALUE 'hunter2", "SELECT …"),
+        ("SELECT json_object($1 VALUE $$hunter2$$)", "SELECT …"),
+        ("SET a.b = hunter2", "SET …"),
+    ],
+)
+def test_a_text_of_the_statistics_is_shown_if_no_token_is_a_constant(sql: str, kept: str) -> None:
+    assert shown(sql, is_counted=True) == kept
 
 
 def test_a_list_that_the_server_has_squashed_is_said() -> None:

@@ -6,13 +6,14 @@ from pgdyno.model.experiments.captured import (
     CapturedCall,
     ColumnValue,
     NewKey,
+    Ordinal,
     Parameter,
     ReturnedValue,
     SameValue,
 )
 from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.workload.capture.row_use import RowUse
-from pgdyno.workload.capture.ties import tied
+from pgdyno.workload.capture.ties import Inferred, inferred, tied, tied_as_seen
 
 
 def column(path: str, references: str | None = None, *, is_key: bool = False) -> Column:
@@ -106,3 +107,38 @@ def test_references_that_go_round_in_circles_end() -> None:
     circle = (column("s.a.id", "s.b.id", is_key=True), column("s.b.id", "s.a.id", is_key=True))
     calls = [call(name, ColumnValue("s.a.id")) for name in ("first", "second")]
     assert [one.parameters for one in tied(calls, {}, circle)][1] == (SameValue(1, "first"),)
+
+
+NEXT = "s.districts.next"
+_SELECT, _UPDATE, _ORDER, _LINE = 1, 2, 3, 4
+
+
+def test_a_number_that_was_read_and_raised_is_that_of_the_order_and_its_lines() -> None:
+    # As TPC-C does: SELECT next; UPDATE next = $1; INSERT the order with the number before; INSERT its lines.
+    district, number = ColumnValue("s.districts.id"), ColumnValue("s.orders.number")
+    calls = [
+        (_SELECT, call("select", district)),
+        (_UPDATE, call("update", ColumnValue(NEXT), district)),
+        (_ORDER, call("order", number, district)),
+        (_LINE, call("line", ColumnValue("s.lines.number"), ColumnValue("s.lines.position"), times=10.2)),
+    ]
+    same = {(_UPDATE, 2): [(_SELECT, 1)], (_ORDER, 2): [(_SELECT, 1)], (_LINE, 1): [(_ORDER, 1)]}
+    known = Inferred(
+        shifted={(_ORDER, 1): ((_UPDATE, 1), -1)}, steps={(_UPDATE, 1): 1}, ordinals={(_LINE, 2)}
+    )
+    as_seen = tied_as_seen(calls, frozenset(), same)
+    numbered = list(zip((_SELECT, _UPDATE, _ORDER, _LINE), as_seen, strict=True))
+    found = [one.parameters for one in inferred(numbered, {"select": RowUse((None, column(NEXT)))}, known)]
+    assert found == [
+        (district,),
+        (ReturnedValue(2, "select", plus=1), SameValue(1, "select")),
+        (SameValue(1, "update", plus=-1), SameValue(1, "select")),
+        (SameValue(1, "order"), Ordinal()),
+    ]
+
+
+def test_nothing_is_inferred_from_statements_that_are_called_several_times() -> None:
+    known = Inferred(shifted={(_ORDER, 1): ((_UPDATE, 1), -1)}, steps={(_UPDATE, 1): 1})
+    drawn = ColumnValue(NEXT)
+    numbered = [(_UPDATE, call("update", drawn, times=3.0)), (_ORDER, call("order", drawn))]
+    assert [one.parameters for one in inferred(numbered, {}, known)] == [(drawn,), (drawn,)]

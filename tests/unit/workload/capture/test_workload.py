@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pytest
 
 from pgdyno.model.experiments.captured import (
     Between,
@@ -18,8 +21,10 @@ from pgdyno.model.experiments.captured import (
     SameValue,
 )
 from pgdyno.postgres.catalogued_tables import Column
-from pgdyno.postgres.statement_counts import NewCounts, Seen, Sighting
+from pgdyno.postgres.statement_counts import Ended, NewCounts, Seen, SightedEnd, Sighting
+from pgdyno.workload.capture.arguments import NamedObjects
 from pgdyno.workload.capture.protocol import UNKNOWN_PROTOCOL
+from pgdyno.workload.capture.ties import Inferred
 from pgdyno.workload.capture.transactions import SeenTransaction
 from pgdyno.workload.capture.workload import LogKnowledge, Observation, assemble
 
@@ -37,6 +42,9 @@ READ = "SELECT balance FROM accounts WHERE id = $1"
 WRITE = "UPDATE accounts SET balance = balance + $1 WHERE id = $2"
 
 
+ALL_COMMITTED = Ended(50, 0)
+
+
 def captured(
     statements: Mapping[str, int],
     pairs: Sequence[tuple[str, str]] = (),
@@ -44,11 +52,18 @@ def captured(
     *,
     nested_calls: int = 0,
     is_evicting: bool = False,
+    ended: Ended = ALL_COMMITTED,
+    ends: Mapping[str, Sequence[bool]] | None = None,
+    several: Mapping[str, int] | None = None,
+    betweens: Sequence[str] = (),
 ) -> CapturedWorkload:
     """Assemble what a server has seen of statements, each with its calls; ``pairs`` followed each other."""
     ids = {sql: number for number, sql in enumerate(statements, 1)}
     counted = {ids[sql]: Seen(calls, 2.0 * calls, calls, 4 * calls, 0) for sql, calls in statements.items()}
     sightings = [Sighting(1, f"at {number}", ids[sql]) for number, pair in enumerate(pairs) for sql in pair]
+    sightings += [
+        Sighting(2, f"at {number}", ids[sql], is_between=True) for number, sql in enumerate(betweens)
+    ]
     return assemble(
         Observation(
             name="w",
@@ -58,12 +73,18 @@ def captured(
             search_path="public",
             seconds=60.0,
             clients=2.6,
-            transactions=0,
-            counted=NewCounts(counted, {}, nested_calls, 0, is_evicting),
+            sessions=5,
+            counted=NewCounts(counted, {}, nested_calls, ended, is_evicting),
             texts={number: sql for sql, number in ids.items()},
             types={ids[sql]: found for sql, found in (types or {}).items()},
             columns=COLUMNS,
             sightings=sightings,
+            ended=[
+                SightedEnd(frozenset({ids[sql]}), is_rolled_back)
+                for sql, each in (ends or {}).items()
+                for is_rolled_back in each
+            ],
+            ids={ids[sql]: count for sql, count in (several or {}).items()},
         )
     )
 
@@ -86,7 +107,7 @@ def test_a_block_is_a_transaction_whose_keys_are_the_same() -> None:
     assert {one.name: one.seen.calls for one in found.statements} == {
         "update-accounts": 50, "select-accounts": 50, "select": 7, "begin": 50, "commit": 50,
     }  # fmt: skip
-    assert (found.clients, found.is_read_only, found.replayed_share) == (3, False, 1.0)
+    assert (found.clients, found.sessions, found.is_read_only, found.replayed_share) == (3, 5, False, 1.0)
 
 
 def test_keys_that_are_looked_up_several_times_differ() -> None:
@@ -94,6 +115,59 @@ def test_keys_that_are_looked_up_several_times_differ() -> None:
     calls = found.transactions[0].calls
     assert [call.parameters[-1] for call in calls[1:3]] == [ColumnValue(KEY)] * 2
     assert calls[1].times == 10.0
+
+
+def test_reads_that_are_rolled_back_and_writes_that_are_committed_stay_so() -> None:
+    # As an ORM does it: reads end by ROLLBACK. Both ends were counted, and sessions seen after them.
+    found = captured(
+        {
+            "BEGIN": 100,
+            READ: 60,
+            WRITE: 40,
+            "INSERT INTO log VALUES (now())": 40,
+            "COMMIT": 40,
+            "ROLLBACK": 60,
+        },
+        [(READ, READ), *[(WRITE, "INSERT INTO log VALUES (now())")] * 60],
+        betweens=[READ] * 60,
+        ended=Ended(40, 60),
+        ends={READ: [True] * 19 + [False], WRITE: [False] * 19 + [True]},
+    )
+    assert [(one.weight, [call.statement for call in one.calls]) for one in found.transactions] == [
+        (60, ["begin", "select-accounts", "rollback"]),
+        (40, ["begin", "update-accounts", "insert-log", "commit"]),
+    ]
+    assert {one.name: (one.sql, one.seen.calls) for one in found.statements if not one.is_prepared} == {
+        "begin": ("BEGIN", 100), "commit": ("COMMIT", 40), "rollback": ("ROLLBACK", 60),
+    }  # fmt: skip
+    assert found.ended == Ended(40, 60)
+    assert not any("rolled back" in note for note in found.notes)
+
+
+def test_rollbacks_that_no_session_was_seen_in_are_drawn_and_noted() -> None:
+    found = captured({"BEGIN": 50, WRITE: 50, READ: 50, "COMMIT": 35, "ROLLBACK": 15}, [(WRITE, READ)])
+    assert [(one.weight, one.calls[-1].statement) for one in found.transactions] == [
+        (35, "commit"), (15, "rollback"),
+    ]  # fmt: skip
+    assert (
+        "30 % of the blocks (BEGIN …) were rolled back, the others committed; which ones is unknown, and "
+        "drawn at random"
+    ) in found.notes
+
+
+def test_the_database_counts_rollbacks_that_were_prepared() -> None:
+    found = captured({"BEGIN": 1, WRITE: 50, READ: 50, "ROLLBACK": 1}, [(WRITE, READ)], ended=Ended(0, 50))
+    assert [[call.statement for call in one.calls] for one in found.transactions] == [
+        ["begin", "update-accounts", "select-accounts", "rollback"]
+    ]
+
+
+def test_a_text_with_several_query_ids_has_a_note() -> None:
+    found = captured({READ: 10}, several={READ: 3})
+    assert (
+        "select-accounts: the server counted 3 statements with this text, perhaps on tables of other "
+        "schemas; all of them are replayed with search_path = public"
+    ) in found.notes
 
 
 def test_blocks_without_a_counted_begin_get_one() -> None:
@@ -154,9 +228,64 @@ def test_what_is_not_known_is_said() -> None:
 
 def test_a_lost_text_is_said() -> None:
     seen = Seen(3, 1.0, 3, 3, 0)
-    counted = NewCounts({9: seen}, {}, 0, 0, is_evicting=False)
-    observed = Observation("w", "18.0", 5, "shop", "public", 60.0, 1.0, 3, counted, {}, {}, (), ())
-    assert assemble(observed).omitted == (Omitted("(query id 9)", "the server no longer has its text", seen),)
+    counted = NewCounts({9: seen}, {}, 0, Ended(3, 0), is_evicting=False)
+    observed = Observation("w", "18.0", 5, "shop", "public", 60.0, 1.0, None, counted, {}, {}, (), ())
+    assert assemble(observed).omitted == (
+        Omitted("(query id 9)", "the server no longer has its text, or it is not UTF-8", seen),
+    )
+
+
+def observed(texts: Mapping[int, str], **known: Any) -> Observation:
+    """Observe ten calls of each statement, one row each."""
+    counted = NewCounts(
+        {one: Seen(10, 20.0, 10, 40, 0) for one in texts}, {}, 0, Ended(9, 0), is_evicting=False
+    )
+    types: dict[int, tuple[str, ...] | str] = dict.fromkeys(texts, ("text",) * 3)
+    return Observation(
+        "w", "18.0", 5, "shop", "public", 60.0, 1.0, None, counted, texts, types, COLUMNS, (), **known
+    )
+
+
+@pytest.mark.parametrize(("writing", "is_read_only"), [({"nextval"}, True), ({"nextval", "log"}, False)])
+def test_a_workload_only_reads_if_none_of_its_functions_may_write(
+    writing: Collection[str],
+    is_read_only: bool,  # noqa: FBT001
+) -> None:
+    texts = {1: "SELECT log(balance) FROM accounts WHERE id = $1", 2: READ}
+    assert assemble(observed(texts, writing=writing)).is_read_only is is_read_only
+
+
+def test_sequences_settings_and_types_are_assumed_with_notes() -> None:
+    named = NamedObjects({"public.accounts_id_seq": KEY}, {"app.id": KEY}, ("public.accounts",))
+    texts = {1: "INSERT INTO accounts VALUES (nextval($1), $2)", 2: "SELECT $1::integer + $2::integer"}
+    found = assemble(observed(texts, named=named, assumed={2: "assumed types of parameters: $1 integer"}))
+    assert found.notes[-5:] == (
+        (
+            "policies of public.accounts read app.id, which no replayed statement sets: statements on these "
+            "tables may fail, or find no rows"
+        ),
+        UNKNOWN_PROTOCOL,
+        "insert-accounts: sequence $1 is assumed to be public.accounts_id_seq, the only one of the table",
+        "select: values of $1, $2 are drawn by type only",
+        "select: assumed types of parameters: $1 integer",
+    )
+    setting = assemble(observed({1: "SELECT set_config($1, $2, $3)"}, named=named))
+    assert not any("policies of" in note for note in setting.notes)
+
+
+def test_an_unknown_setting_is_the_reason_why_a_statement_is_not_replayed() -> None:
+    found = assemble(observed({1: READ, 2: "SELECT set_config($1, $2, $3)", 3: "SELECT nextval($1)"}))
+    assert [(one.sql, one.why) for one in found.omitted] == [
+        ("SELECT set_config($1, $2, $3)", "the name of the setting $1 that set_config sets is unknown"),
+        ("SELECT nextval($1)", "the sequence $1 is unknown"),
+    ]
+
+
+def test_a_text_of_statistics_that_cannot_be_parsed_is_shown() -> None:
+    found = assemble(observed({1: READ, 2: "SELECT json_object($1 VALUE a) FROM t"}))
+    assert [(one.sql, one.why) for one in found.omitted] == [
+        ("SELECT json_object($1 VALUE a) FROM t", "syntax not supported")
+    ]
 
 
 def test_the_range_of_an_aggregate_is_as_wide_as_others_of_its_column() -> None:
@@ -164,7 +293,8 @@ def test_the_range_of_an_aggregate_is_as_wide_as_others_of_its_column() -> None:
     summed = "SELECT sum(balance) FROM accounts WHERE id BETWEEN $1 AND $2"
     counted = {1: Seen(10, 20.0, 1000, 40, 0), 2: Seen(10, 20.0, 10, 40, 0)}
     observed = Observation(
-        "w", "18.0", 5, "shop", "public", 60.0, 1.0, 20, NewCounts(counted, {}, 0, 20, is_evicting=False),
+        "w", "18.0", 5, "shop", "public", 60.0, 1.0, None,
+        NewCounts(counted, {}, 0, Ended(20, 0), is_evicting=False),
         {1: wide, 2: summed}, {}, COLUMNS, (),
     )  # fmt: skip
     found = assemble(observed)
@@ -179,6 +309,7 @@ def logged(
     kept: Mapping[str, Mapping[int, Mapping[str | None, int]]] | None = None,
     full: Sequence[tuple[str, int]] = (),
     earlier: Mapping[tuple[str, int], Sequence[tuple[str, int]]] | None = None,
+    steps: Mapping[tuple[str, int], int] | None = None,
 ) -> CapturedWorkload:
     """Assemble what a log tells of statements, each with its calls."""
     ids = {sql: number for number, sql in enumerate(statements, 1)}
@@ -196,14 +327,29 @@ def logged(
             (ids[sql], number): [(ids[other], its) for other, its in places]
             for (sql, number), places in (earlier or {}).items()
         },
+        inferred=Inferred(steps={(ids[sql], number): step for (sql, number), step in (steps or {}).items()}),
         notes=("a note",),
     )
     return assemble(
         Observation(
-            "w", "18.0", 5, "shop", "public", 60.0, 2.0, 0, NewCounts(counted, {}, 0, 0, is_evicting=False),
+            "w", "18.0", 5, "shop", "public", 60.0, 2.0, 3,
+            NewCounts(counted, {}, 0, Ended(0, 0), is_evicting=False),
             {number: sql for sql, number in ids.items()}, {}, COLUMNS, (), log,
         )
     )  # fmt: skip
+
+
+def test_a_number_that_is_inferred_from_a_query_is_noted() -> None:
+    read = "SELECT balance FROM accounts WHERE id = $1"
+    write = "UPDATE accounts SET balance = $1 WHERE id = $2"
+    block = {"BEGIN": 1.0, read: 1.0, write: 1.0, "COMMIT": 1.0}
+    steps = {(write, 1): 1}
+    found = logged(dict.fromkeys(block, 10), [(10, block)], steps=steps)
+    assert found.transactions[0].calls[2].parameters[0] == ReturnedValue(1, "select-accounts", plus=1)
+    assert (
+        "update-accounts: a value is inferred to be one that an earlier query of the transaction returned, "
+        "plus a constant; a log has no results"
+    ) in found.notes
 
 
 def test_transactions_of_a_log_are_as_it_tells_them() -> None:
@@ -245,6 +391,17 @@ def test_kept_values_stand_in_place_of_columns_but_not_of_ties_and_new_keys() ->
         (OneOf(("5",), (2.0,), 1.0), SameValue(1, "select-accounts")),
         (NewKey(KEY), Constant(None)),
     ]
+
+
+def test_an_argument_with_kept_values_needs_no_assumption() -> None:
+    truncate = "SELECT date_trunc($1, now())"
+    kept: dict[str, dict[int, dict[str | None, int]]] = {truncate: {1: {"month": 3}}}
+    found = logged({truncate: 4}, [(4, {truncate: 1.0})], kept)
+    assert found.transactions[0].calls[0].parameters == (OneOf(("month",)),)
+    assert found.notes == ("a note",)
+    assert logged({truncate: 4}, [(4, {truncate: 1.0})]).notes[-1] == (
+        "select: field $1 is unknown: day is used"
+    )
 
 
 def test_a_returned_key_stays_one_where_values_are_kept() -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from rich.console import Console
 from tests.golden.synthetic import experiment
 
-from pgdyno.model.experiments.likeness import Likeness, StatementLikeness
+from pgdyno.model.experiments.likeness import Likeness, StatementLikeness, likeness_words
 from pgdyno.results.page import render_page
 from pgdyno.results.verdict_text import verdict_table
-from pgdyno.workload.view.likeness_text import likeness_sentences, likeness_table, likeness_words
+from pgdyno.workload.view.likeness_text import likeness_sentences, likeness_table
 
 HALF, WHOLE = {"calls": 0.5, "time": 0.25}, {"calls": 1.0, "time": 0.75}
 ALIKE = Likeness(
@@ -21,7 +21,7 @@ ALIKE = Likeness(
     ),
 )
 SENTENCE = (
-    "shop: likeness 0.50 (calls 0.50, time 0.95): this is a similar workload, which differs most in "
+    "shop: likeness 0.50 (calls 0.50, time 0.95): this is not the workload; it differs most in "
     "calls, above all for select-t (share 50.0% → 100.0%)"
 )
 
@@ -31,6 +31,21 @@ def test_the_one_number_says_whether_it_is_the_workload() -> None:
         "Likeness 0.90 (calls 0.90, time 1.00): this is the workload"
     )
     assert list(likeness_sentences(replace(experiment(), likenesses={"shop": ALIKE}))) == [SENTENCE]
+
+
+def test_quantities_of_transactions_are_shown_if_they_differ() -> None:
+    of_transactions = {"rollbacks": (0.6, 0.0), "failed transactions": (0.0, 0.0), "sessions": (4.0, 5.0)}
+    each = {"calls": 0.98, "rollbacks": 0.4, "failed transactions": 1.0, "sessions": 0.8}
+    found = replace(ALIKE, by_quantity=each, of_transactions=of_transactions)
+    assert likeness_words(found) == (
+        "Likeness 0.40 (calls 0.98, rollbacks 0.40, sessions 0.80): this is not the workload; it differs "
+        "most in rollbacks (60.0% → 0.0% of the transactions)"
+    )
+    assert likeness_words(replace(found, by_quantity={**each, "rollbacks": 0.99})) == (
+        "Likeness 0.80 (calls 0.98, rollbacks 0.99, sessions 0.80): this is a similar workload, which "
+        "differs most in sessions (4 → 5)"
+    )
+    assert [one.title for one in likeness_table(found).columns] == ["Statement", "calls", "ms/call"]
 
 
 def test_statements_come_by_their_time_in_the_original() -> None:

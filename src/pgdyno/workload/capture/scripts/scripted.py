@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pgdyno.base.errors import UsageError
@@ -21,7 +21,7 @@ from pgdyno.workload.capture.literals import parameterised, with_variables
 from pgdyno.workload.capture.scripts.arithmetic import Drawn, ExpressionError, Source, Value, text_of
 from pgdyno.workload.capture.scripts.commands import Meta, Sql, commands_of
 from pgdyno.workload.capture.scripts.expression import evaluate
-from pgdyno.workload.capture.statements import TransactionPart, base_name, look_at
+from pgdyno.workload.capture.statements import ENDS, TransactionPart, base_name, look_at
 
 _SET = re.compile(r"([A-Za-z0-9_\x80-\U0010ffff]+)\s+(.+)", re.DOTALL)
 _HINT = "to run the complete script with pgbench, use pgdyno bench --script FILE"
@@ -128,8 +128,12 @@ class ReadScript:
 
 @dataclass
 class ScriptedLoad:
-    """Statements and transactions of scripts. ``is_read_only``: no statement can change rows."""
+    """Statements and transactions of scripts. ``is_read_only``: no statement can change rows.
 
+    ``writing`` are the names of functions that may write.
+    """
+
+    writing: Collection[str] = ()
     statements: list[CapturedStatement] = field(default_factory=list)
     transactions: list[CapturedTransaction] = field(default_factory=list)
     is_read_only: bool = True
@@ -142,7 +146,7 @@ class ScriptedLoad:
         first: dict[Source, tuple[str, int, int]] = {}
         calls: list[CapturedCall] = []
         for one in script.statements:
-            look = look_at(parameterised(one.sql).sql)
+            look = look_at(parameterised(one.sql).sql, self.writing)
             if isinstance(look, str):
                 raise UsageError(f'"{script.file}", line {one.line}: cannot be replayed', detail=look)
             self.is_read_only &= look.is_read_only
@@ -196,7 +200,7 @@ def _require_end(script: ReadScript) -> None:
         kind = None if isinstance(look, str) else look.kind
         if kind is TransactionPart.BEGIN:
             begun = one.line if begun is None else begun
-        elif kind is TransactionPart.END and _CHAIN.search(one.sql) is None:
+        elif kind in ENDS and _CHAIN.search(one.sql) is None:
             begun = None
     if begun is not None:
         raise UsageError(

@@ -1,0 +1,102 @@
+"""Columns of real servers: the queries of views, and index scans, of what statements name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import psycopg
+import pytest
+from tests.fix_servers import RealServer
+
+from pgdyno.postgres.catalogued_tables import Column, IndexScan
+from pgdyno.postgres.connection.connection import connect
+from pgdyno.postgres.inspection.columns import read_columns
+from pgdyno.workload.capture.name_resolution import table_column
+
+pytestmark = pytest.mark.server
+_MADE = (
+    "CREATE TABLE t (id int PRIMARY KEY, name varchar(20), price numeric)",
+    "CREATE TABLE parts (t_id int REFERENCES t, part int)",
+    "CREATE VIEW good AS SELECT id, name::text, price * 2 AS total FROM t WHERE price > 0",
+    'CREATE VIEW "Very good" ("No", total) AS SELECT id, total FROM good WHERE total > 10',
+    "CREATE VIEW joined AS SELECT t.id, p.part, count(*) OVER () FROM t LEFT JOIN parts p ON p.t_id = t.id",
+    "CREATE VIEW used AS SELECT id, a.name FROM t a JOIN t b USING (id)",
+    "CREATE VIEW hidden AS SELECT id FROM t",
+    "INSERT INTO t SELECT n, 'n', n FROM generate_series(1, 1000) n",
+    "CREATE INDEX ON t (name) WHERE id > 3",
+    "VACUUM (ANALYZE) t",
+)
+
+
+@pytest.fixture(scope="module", params=["pg15", "pg18"])
+def server(request: pytest.FixtureRequest) -> Iterator[RealServer]:
+    running: RealServer = request.getfixturevalue(request.param)
+    running.execute("CREATE DATABASE viewed")
+    for statement in _MADE:
+        running.execute(statement, "viewed")
+    yield running
+    running.execute("DROP DATABASE viewed WITH (FORCE)")
+
+
+def columns_of(server: RealServer, *texts: str) -> dict[str, Column]:
+    with closing(connect(server.reading_dsn("viewed"))) as connection:
+        return {one.path: one for one in read_columns(connection, "public", texts)}
+
+
+def test_columns_of_named_views_show_those_of_tables(server: RealServer) -> None:
+    found = columns_of(server, 'SELECT * FROM "Very good"', "SELECT * FROM JOINED", "SELECT id FROM used")
+    shown = {path: table_column(one, list(found.values())) for path, one in found.items()}
+    of_views = {path: one for path, one in shown.items() if found[path].view is not None}
+    paths = {path: one and (one.path, one.is_key) for path, one in of_views.items()}
+    assert paths == {
+        "public.Very good.No": ("public.t.id", True),
+        "public.Very good.total": None,
+        "public.good.id": ("public.t.id", True),
+        "public.good.name": ("public.t.name", False),
+        "public.good.total": None,
+        "public.joined.id": ("public.t.id", False),
+        "public.joined.part": ("public.parts.part", False),
+        "public.joined.count": None,
+        "public.used.id": ("public.t.id", False),
+        "public.used.name": ("public.t.name", False),
+        "public.hidden.id": None,
+    }
+    assert found["public.hidden.id"].view == ""  # no statement names it
+
+
+def test_a_view_is_not_read_unless_a_statement_names_it(server: RealServer) -> None:
+    with locked(server, "t"):
+        assert columns_of(server, "SELECT part FROM parts")["public.good.id"].view == ""
+
+
+@contextmanager
+def locked(server: RealServer, table: str) -> Iterator[None]:
+    """Hold a lock on a table under which its views cannot be shown."""
+    with psycopg.connect(server.dsn_for("postgres", "viewed")) as connection:
+        connection.execute(f"LOCK TABLE {table}".encode())
+        yield
+
+
+def test_index_scans_are_read_of_tables_named_with_an_offset(server: RealServer) -> None:
+    assert all(one.scan is None for one in columns_of(server, "SELECT id FROM t ORDER BY id").values())
+    found = columns_of(server, "SELECT id FROM T ORDER BY id LIMIT 1 OFFSET 3")
+    scans = {path: one.scan for path, one in found.items() if one.scan is not None}
+    [[rows, blocks, visible]] = server.execute(
+        "SELECT reltuples, relpages, relallvisible FROM pg_class WHERE relname = 't'", "viewed"
+    )
+    [[of_index]] = server.execute("SELECT relpages FROM pg_class WHERE relname = 't_pkey'", "viewed")
+    assert (rows, visible) == (1000, blocks)
+    assert scans == {"public.t.id": IndexScan(1000, blocks, blocks, of_index, correlation=1)}
+
+
+def test_columns_that_the_role_may_not_read_are_known(server: RealServer) -> None:
+    server.execute("CREATE ROLE narrow LOGIN")
+    server.execute("GRANT SELECT (id) ON t TO narrow", "viewed")
+    try:
+        with closing(connect(server.dsn_for("narrow", "viewed"))) as connection:
+            found = {one.path: one.is_readable for one in read_columns(connection, "public")}
+    finally:
+        server.execute("DROP OWNED BY narrow", "viewed")
+        server.execute("DROP ROLE narrow")
+    assert {path for path, is_readable in found.items() if is_readable} == {"public.t.id"}

@@ -1,0 +1,83 @@
+"""Draws of columns that a workload's file names: of tables, and of views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from tests.fix_servers import RealServer
+
+from pgdyno.load.captured import ColumnDraws
+from pgdyno.model.experiments.captured import (
+    CapturedCall,
+    CapturedStatement,
+    CapturedTransaction,
+    CapturedWorkload,
+    ColumnValue,
+    NewKey,
+)
+from pgdyno.postgres.connection.connection import connect
+from pgdyno.postgres.statement_counts import Seen
+from pgdyno.workload.column_draws import read_draws
+
+pytestmark = pytest.mark.server
+_MADE = (
+    "CREATE TABLE t (id int PRIMARY KEY, v int)",
+    "INSERT INTO t SELECT n, n % 2 FROM generate_series(1, 50) n",
+    "ANALYZE t",
+    "CREATE VIEW good AS SELECT id, v, v + id AS total FROM t",
+    "CREATE TABLE nothing (id int)",
+)
+
+
+@pytest.fixture
+def server(pg18: RealServer) -> Iterator[RealServer]:
+    pg18.execute("CREATE DATABASE drawn")
+    for statement in _MADE:
+        pg18.execute(statement, "drawn")
+    yield pg18
+    pg18.execute("DROP DATABASE drawn WITH (FORCE)")
+
+
+def draws(
+    server: RealServer, role: str, *columns: ColumnValue | NewKey
+) -> tuple[ColumnDraws, tuple[str, ...]]:
+    """Read draws for a workload whose statement does not name the columns' tables."""
+    statement = CapturedStatement("s", "SELECT 1", Seen(1, 1.0, 1, 1, 0))
+    transaction = CapturedTransaction(1.0, (CapturedCall("s", 1.0, columns),))
+    workload = CapturedWorkload("w", "18", 1, "drawn", 1.0, 1, (statement,), (transaction,))
+    with closing(connect(server.dsn_for(role, "drawn"))) as connection:
+        return read_draws(connection, workload)
+
+
+def test_a_view_s_column_is_drawn_from_the_table_s(server: RealServer) -> None:
+    found, notes = draws(
+        server,
+        "postgres",
+        ColumnValue("public.good.id"),
+        NewKey("public.good.id"),
+        ColumnValue("public.good.total"),
+        ColumnValue("public.nothing.id"),
+    )
+    assert found.values["public.good.id"] == {"draw": "integer", "low": 1, "high": 50}
+    assert found.highest["public.good.id"] == 50
+    assert found.values["public.good.total"] == found.values["public.nothing.id"] == {"draw": "null"}
+    assert notes == (
+        "public.good.total is computed by its view: NULL is used",
+        "public.nothing.id has no values: NULL is used",
+    )
+
+
+def test_a_column_that_the_role_may_not_read_is_said(server: RealServer) -> None:
+    server.execute("CREATE ROLE narrow LOGIN")
+    server.execute("GRANT SELECT ON good TO narrow", "drawn")
+    try:
+        found, notes = draws(server, "narrow", ColumnValue("public.good.v"))
+    finally:
+        server.execute("DROP OWNED BY narrow", "drawn")
+        server.execute("DROP ROLE narrow")
+    assert (found.values, notes) == (
+        {"public.good.v": {"draw": "null"}},
+        ("the role may not read public.t.v: NULL is used",),
+    )
