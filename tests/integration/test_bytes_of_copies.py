@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.fix_copies import bench_briefly, workload_file
+from tests.fix_copies import bench_briefly, sample, sampled, workload_file
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, running_server
 from tests.integration.test_locales_of_copies import opened
@@ -27,6 +27,20 @@ INSERT INTO cafes
            (ARRAY['bar ', E'caf\xc3\xa9 ', E'caf\xe9 '])[1 + n % 3] || n
     FROM generate_series(1, 3000) n;
 ANALYZE;
+"""
+# Each references another name, by keys with a backslash and a quote, too.
+_KEYS = rb"""
+CREATE TABLE kinds (name text PRIMARY KEY, parent text REFERENCES kinds, CHECK (parent <> name));
+INSERT INTO kinds (name)
+    SELECT (ARRAY[E'it\'s \\ ', E'caf\xc3\xa9 ', E'caf\xe9 '])[1 + n % 3] || n
+    FROM generate_series(1, 3000) n;
+WITH numbered AS (SELECT name, lead(name, 700) OVER (ORDER BY md5(name)) AS other FROM kinds)
+UPDATE kinds SET parent = other FROM numbered WHERE numbered.name = kinds.name;
+ANALYZE;
+"""
+_LOST = b"""
+SELECT count(*) FROM kinds k
+WHERE parent IS NOT NULL AND NOT EXISTS (SELECT FROM kinds p WHERE p.name = k.parent)
 """
 _READABLE = b"SELECT name FROM cafes WHERE id = %s"
 _UNREADABLE = b'SELECT kind AS "caf\xe9" FROM cafes WHERE id = %s'
@@ -93,6 +107,22 @@ def test_rows_are_copied_byte_by_byte(
     assert encoding == ("SQL_ASCII",)
     assert list(kinds) == [b"bar", b"caf\xc3\xa9", b"caf\xe9"]
     assert [count == 1000 if way == () else 300 < count < 700 for count in kinds.values()] == [True] * 3
+
+
+def test_rows_that_others_reference_by_bytes_are_added(
+    server: RealServer, tmp_path: Path, home: Path
+) -> None:
+    server.execute("CREATE DATABASE kinds TEMPLATE template0 ENCODING SQL_ASCII LOCALE 'C'")
+    with psycopg.connect(server.dsn_for("postgres", "kinds"), autocommit=True) as connection:
+        connection.execute(_KEYS)
+    done = sampled(sample(server, "kinds", workload_file(server, "kinds", tmp_path), home, "--share", "0.2"))
+    with opened(server, Path(done["dump"])) as copy:
+        query = b"SELECT count(*), count(*) FILTER (WHERE name LIKE E'caf\\xe9%') FROM kinds"
+        [[rows, cafes]] = copy.execute(query).fetchall()
+        [[lost]] = copy.execute(_LOST).fetchall()
+    assert 400 < rows < 3000
+    assert cafes > 100
+    assert lost == 0
 
 
 def test_rows_are_generated_from_statistics_of_bytes(server: RealServer, tmp_path: Path, home: Path) -> None:

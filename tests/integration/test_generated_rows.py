@@ -184,3 +184,32 @@ def test_generated_rows_name_it_too(
         return
     assert done.returncode == 0, done.stderr
     assert f"app.names is empty: {_CALLS}" in done.stdout
+
+
+_OF_EXTENSION = """
+CREATE EXTENSION pg_freespacemap;
+CREATE FUNCTION ok(n int) RETURNS bool IMMUTABLE LANGUAGE sql SET search_path = public
+    AS $$ SELECT pg_freespace('pg_class', n) >= 0 $$;
+CREATE TABLE free (id int CHECK (ok(id)));
+INSERT INTO free VALUES (1);
+ANALYZE;
+"""
+_LACKED = (
+    "function pg_freespace(unknown, integer) does not exist: it may be of extension pg_freespacemap, "
+    'which the copy lacks; or SQL function "ok" '
+)
+
+
+def test_an_extension_that_a_copy_lacks_is_named(server: RealServer, tmp_path: Path, home: Path) -> None:
+    server.execute("CREATE DATABASE free")
+    server.execute(_OF_EXTENSION, "free")
+    file, dsn = workload_file(server, "free", tmp_path), server.dsn_for("reader", "free")
+    refused = sample(server, "free", file, home, "--share", "0.5")
+    assert (refused.returncode, _LACKED in refused.stderr) == (1, True), refused.stderr
+    made = pgdyno("workload", "copy", str(file), "--dsn", dsn, "--synthetic", PGDYNO_HOME=str(home))
+    assert made.returncode == 0, made.stderr
+    assert f"public.free is empty: {_LACKED}" in made.stdout
+    server.execute("CREATE VIEW spaces AS SELECT pg_freespace('free', 0)", "free")
+    refused = sample(server, "free", file, home, "--share", "0.5", "--replace")
+    assert "function public.pg_freespace(regclass, bigint) does not exist" in refused.stderr
+    assert "the copy lacks extension pg_freespacemap" in refused.stderr

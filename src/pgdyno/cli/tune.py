@@ -175,6 +175,7 @@ class _Given:
         from pgdyno.accelerate.request import DEFAULT_WORKLOADS
         from pgdyno.measure.conditions import Conditions
         from pgdyno.model.experiments.experiment import Design
+        from pgdyno.model.experiments.workload import usual_clients
         from pgdyno.model.variants.variant import Variant
         from pgdyno.plan.engine.planner import PlanRequest
         from pgdyno.postgres.process.local_machine import may_change_host
@@ -186,10 +187,11 @@ class _Given:
             raise UsageError(
                 f'unknown sampler "{self.sampler}"', hint=f"known samplers: {', '.join(sorted(load()))}"
             )
+        workloads = find_workloads(self.workloads or DEFAULT_WORKLOADS, (), self.scale)
         conditions = Conditions(
             installation,
-            find_workloads(self.workloads or DEFAULT_WORKLOADS, (), self.scale),
-            Design(seed=self.seed),
+            workloads,
+            Design(seed=self.seed, clients=usual_clients(workloads.values())),
             as_booted=AS_BOOTED_GIVEN if self.as_booted else "",
         )
         return TuneRequest(

@@ -269,7 +269,7 @@ class StoredTable:
 
 @dataclass(frozen=True)
 class Policy:
-    """A condition of a table's row-level security, in SQL."""
+    """A condition of a table's row-level security, in SQL; empty if it was not read, because of a lock."""
 
     schema: str
     table: str

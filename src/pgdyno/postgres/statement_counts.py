@@ -52,9 +52,10 @@ class Ended:
         """The share of transactions that were rolled back; 0 without any transaction."""
         return self.rolled_back / max(1, self.committed + self.rolled_back)
 
-    def since(self, before: Ended) -> Ended:
-        """Return the increase since ``before``."""
-        return Ended(self.committed - before.committed, self.rolled_back - before.rolled_back)
+    def since(self, before: Ended) -> Ended | None:
+        """Return the increase since ``before``; None if the counts were reset."""
+        more = Ended(self.committed - before.committed, self.rolled_back - before.rolled_back)
+        return more if min(more.committed, more.rolled_back) >= 0 else None
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,15 @@ class StatementCounts:
 
 @dataclass(frozen=True)
 class NewCounts:
-    """The increase between two readings. ``is_evicting``: statements were evicted in between."""
+    """The increase between two readings. ``is_evicting``: statements were evicted in between.
+
+    ``ended`` is None if the database's counts were reset.
+    """
 
     seen: Mapping[int, Seen]
     plans: Mapping[int, int]
     nested_calls: int
-    ended: Ended
+    ended: Ended | None
     is_evicting: bool
 
 

@@ -9,7 +9,7 @@ from pgdyno.accelerate.planning import Planned
 from pgdyno.base.errors import DurabilityError, MemoryProofError
 from pgdyno.host.cpu_idling import idling_files
 from pgdyno.host.kernel_file import display_name
-from pgdyno.model.plans.plan import Layer, Plan, PlanLine
+from pgdyno.model.plans.plan import Layer, Plan
 from pgdyno.model.tuning.limits import OwnerLimits
 from pgdyno.model.tuning.space import Point, Space, at_point
 from pgdyno.model.variants.variant import Variant
@@ -144,11 +144,6 @@ def _fitting(plan: Plan, base: Variant, memory: Memory) -> tuple[Plan, tuple[str
         f"{memory.buffers_of(whole) >> 20} MB, so that three servers fit into memory together"
     )
     return replace(plan, lines=lines), (note,)
-
-
-def _with_value(line: PlanLine, settings: Mapping[str, str]) -> PlanLine:
-    value = settings.get(line.change.key, line.change.value)
-    return replace(line, change=replace(line.change, value=value))
 
 
 def _why_not(point: Point, planned: Planned, base: Variant, memory: Memory) -> str:

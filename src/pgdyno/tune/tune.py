@@ -89,7 +89,14 @@ def tune(request: TuneRequest, progress: Progress, listener: Listener) -> Tuned:
     else:
         return Tuned(tuning, searched.plan, None)
     context = Context(document_of(subject.host), document_of(subject.server))
-    proving = replace(conditions, budget_s=max(0.0, tuner.left_s), accepts_builds=True, is_resumable=False)
+    # Its likeness is shown with the result; a refusal would come after the search.
+    proving = replace(
+        conditions,
+        budget_s=max(0.0, tuner.left_s),
+        accepts_builds=True,
+        accepts_unlike=True,
+        is_resumable=False,
+    )
     experiment = measure(proof, proving, progress, context)
     tuning = replace(tuning, experiment=experiment.id)
     save_tuning(searches(), tuning)

@@ -173,7 +173,7 @@ def _observation(name: str, load: LoggedLoad, schema: Schema, settings: LogSetti
         search_path=schema.search_path,
         seconds=load.seconds,
         clients=load.clients,
-        sessions=load.most_sessions,
+        sessions=None if load.sessions is None else max(1, round(load.sessions)),
         counted=NewCounts(load.seen(), {}, 0, Ended(0, 0), is_evicting=False),
         texts=load.texts.sql,
         types=schema.types,

@@ -61,7 +61,7 @@ def capture(request: CaptureRequest, progress: Progress) -> CapturedWorkload:
             search_path=schema.search_path,
             seconds=request.seconds,
             clients=max(1.0, sessions.mean_in_transactions),
-            sessions=sessions.connected.most() or None,
+            sessions=max(1, round(sessions.connected.mean(sessions.looks))),
             counted=merged(_without_own(counted, sessions.looks), same),
             texts=texts,
             types=schema.types,
@@ -99,8 +99,8 @@ def _no_activity(
             "pg_stat_statements counted none of their statements"
         )
         hint = (
-            "statements are counted when they end: --for 10m watches longer; sessions can set "
-            "pg_stat_statements.track = none for themselves"
+            "statements are counted when they end: --for 10m watches longer; a superuser can set "
+            "pg_stat_statements.track = none for a session"
         )
     return UsageError(f"no replayable activity within {seconds:.0f} s", detail="; ".join(facts), hint=hint)
 
@@ -120,8 +120,9 @@ def _with_pauses(workload: CapturedWorkload, sessions: Sessions) -> CapturedWork
 
 def _without_own(counted: NewCounts, looks: int) -> NewCounts:
     """Return counts without pgdyno's own transactions, one for each sample of sessions."""
-    ended = counted.ended
-    return replace(counted, ended=replace(ended, committed=max(0, ended.committed - looks)))
+    if counted.ended is None:
+        return counted
+    return replace(counted, ended=replace(counted.ended, committed=max(0, counted.ended.committed - looks)))
 
 
 def _counted(before: StatementCounts, after: StatementCounts) -> NewCounts:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from pgdyno.base.errors import UsageError
+import psycopg
+
+from pgdyno.base.errors import ServerError, UsageError
 from pgdyno.load.captured import ColumnDraws
 from pgdyno.model.experiments.captured import ArrayOf, CapturedWorkload, ColumnValue, NewKey
 from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.inspection.columns import ColumnValues, read_column_values, read_columns
-from pgdyno.workload.capture.name_resolution import table_column
+from pgdyno.workload.capture.name_resolution import table_column, why_unknown
 
 _MOST_NAMED = 5  # columns in a message
 
@@ -31,9 +33,7 @@ def read_draws(connection: Connection, workload: CapturedWorkload) -> tuple[Colu
             hint="a copy has the original's tables: did the schema change since the capture, or is a column "
             "in the workload's file misspelt?",
         )
-    found = {
-        path: _values_of(connection, path, table_column(known[path], columns)) for path in sorted(wanted)
-    }
+    found = {path: _values_of(connection, known[path], columns) for path in sorted(wanted)}
     return (
         ColumnDraws(
             {path: _draw(one) for path, (one, _) in found.items()},
@@ -50,14 +50,23 @@ def read_draws(connection: Connection, workload: CapturedWorkload) -> tuple[Colu
     )
 
 
-def _values_of(connection: Connection, path: str, source: Column | None) -> tuple[ColumnValues, str]:
-    """Return values of the table's column that a path names or shows, or why they are unknown."""
+def _values_of(connection: Connection, column: Column, columns: Sequence[Column]) -> tuple[ColumnValues, str]:
+    """Return values of a table's column, or of the one that a view's shows, or why they are unknown.
+
+    Row-level security may fail for a role without the application's settings.
+    """
+    source = table_column(column, columns)
     if source is None:
-        return ColumnValues(), f"{path} is computed by its view"
+        return ColumnValues(), why_unknown(column, columns)
     if not source.is_readable:
         return ColumnValues(), f"the role may not read {source.path}"
-    values = read_column_values(connection, source)
-    return values, "" if values.is_known else f"{path} has no values"
+    try:
+        values = read_column_values(connection, source)
+    except ServerError as error:
+        if isinstance(error.__cause__, psycopg.OperationalError):  # a timeout, a lock, a lost connection
+            raise
+        return ColumnValues(), f"{source.path} cannot be read ({error.message})"
+    return values, "" if values.is_known else f"{column.path} has no values"
 
 
 def _draw(values: ColumnValues) -> Mapping[str, object]:

@@ -102,12 +102,12 @@ def sampled_copy(workload: CapturedWorkload, request: SampleRequest, progress: P
                 lambda _: None,
             )  # fmt: skip
             with scratch_server(place, scratch, find_installation(programs.name, place), schema) as server:
-                notes = [f"the copy lacks {one}" for one in restore_tables(server, DATABASE, schema)]
-                filling.fill(server, original.linked.links)
+                left_out = restore_tables(server, DATABASE, schema)
+                filling.fill(server, original.linked.links, left_out)
                 reading.close()  # ends the snapshot, which held back vacuum on the original
                 progress.step("making indexes and keys")
-                restore_all_keys(server, DATABASE, schema)
-                notes += _finish(server, original)
+                restore_all_keys(server, DATABASE, schema, left_out)
+                notes = [*(f"the copy lacks {one}" for one in left_out), *_finish(server, original)]
                 progress.step(f"writing {target}")
                 dump_scratch(server, pg_dump, target, _description(request.share))
     all_notes = (*_sample_notes(request.share, original), *filling.notes(), *notes)
@@ -172,9 +172,9 @@ class _Filling:
     rows: dict[str, int] = field(default_factory=dict)
     added: dict[str, int] = field(default_factory=dict)
 
-    def fill(self, server: Instance, links: Sequence[Link]) -> None:
+    def fill(self, server: Instance, links: Sequence[Link], left_out: Sequence[str]) -> None:
         """Fill all tables, then add missing referenced rows. Raises: ServerError, ConnectionFailedError."""
-        copy = SampledCopy.open(server, DATABASE)
+        copy = SampledCopy.open(server, DATABASE, left_out)
         with closing(copy.connection):
             total, done, left = max(1.0, sum(map(self._bytes, self.plan))), 0.0, TimeLeft(self.progress)
             for one in self.plan:
@@ -201,7 +201,7 @@ class _Filling:
         query = self.sampling.rows(sample.table, sample.choices[place])
         return self.source.rows(query, 1.0 if sample.is_whole else self.sampling.share)
 
-    def _rows_of(self, link: Link, target: LinkedTable, keys: Sequence[Sequence[str]]) -> Iterator[bytes]:
+    def _rows_of(self, link: Link, target: LinkedTable, keys: Sequence[Sequence[bytes]]) -> Iterator[bytes]:
         return self.source.rows(rows_of_keys(link, target, keys), 1.0)
 
     def _complete(self, copy: SampledCopy, links: Sequence[Link]) -> None:

@@ -83,13 +83,13 @@ def synthetic_copy(workload: CapturedWorkload, request: SyntheticRequest, progre
         )
         installation = find_installation(programs.name, place)
         with scratch_server(place, scratch, installation, schema) as server:
-            notes = [f"the copy lacks {one}" for one in restore_tables(server, DATABASE, schema)]
-            rows, fill_notes = _fill(server, original, made, progress)
-            notes += fill_notes
+            left_out = restore_tables(server, DATABASE, schema)
+            rows, fill_notes = _fill(server, original, made, progress, left_out)
+            notes = [*(f"the copy lacks {one}" for one in left_out), *fill_notes]
             progress.step("making indexes and keys")
             notes += [
                 f"left out, since made-up rows violate it: {one}"
-                for one in restore_keys(server, DATABASE, schema)
+                for one in restore_keys(server, DATABASE, schema, left_out)
             ]
             notes += _finish(server, original)
             progress.step(f"writing {target}")
@@ -125,7 +125,11 @@ def _size_bytes(tables: Sequence[StoredTable], made: MadeUpDatabase) -> int:
 
 
 def _fill(
-    server: Instance, original: _Original, made: MadeUpDatabase, progress: Progress
+    server: Instance,
+    original: _Original,
+    made: MadeUpDatabase,
+    progress: Progress,
+    left_out: Sequence[str],
 ) -> tuple[dict[str, int], list[str]]:
     """Fill all tables with rows; return their number by table, and notes."""
     total = max(1, sum(map(made.rows_of, original.tables)))
@@ -136,7 +140,7 @@ def _fill(
         done += count
         left.report(min(1.0, done / total))
 
-    copy = MadeUpCopy.open(server, DATABASE)
+    copy = MadeUpCopy.open(server, DATABASE, left_out)
     with closing(copy.connection):
         for table in original.tables:
             progress.step(f"making up {table.path}: {made.rows_of(table):,} rows")

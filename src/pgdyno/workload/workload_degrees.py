@@ -34,7 +34,7 @@ from pgdyno.postgres.planner.parallel_catalog import read_pools
 from pgdyno.postgres.planner.parallel_plan import written_by
 from pgdyno.postgres.planner.sql_text import first_word, has_parameter
 from pgdyno.workload.capture.literals import in_place_of_parameters, quoted_text
-from pgdyno.workload.capture.name_resolution import table_column
+from pgdyno.workload.capture.name_resolution import table_column, why_unknown
 from pgdyno.workload.capture.row_use import with_values_for_returned
 from pgdyno.workload.capture.statements import writing_command
 from pgdyno.workload.capture.typical_values import Value, typical_values
@@ -108,7 +108,7 @@ def _opened(workload: CapturedWorkload, server: WorkloadServer) -> Iterator[_Pla
         statistics: dict[str, ColumnStatistics | Unknown] = {
             path: found[source.path]
             if (source := known.get(path)) is not None and source.path in found
-            else _no_statistics(path, connection.info.dbname, known)
+            else _no_statistics(path, connection.info.dbname, columns)
             for path in wanted
         }
         values = typical_values(drawn, statistics)
@@ -120,11 +120,12 @@ def _columns_of(workload: CapturedWorkload) -> frozenset[str]:
     return frozenset(one.column for one in parameters if isinstance(one, ColumnValue | ArrayOf | NewKey))
 
 
-def _no_statistics(path: str, database: str, known: Mapping[str, Column | None]) -> Unknown:
-    if path not in known:
+def _no_statistics(path: str, database: str, columns: Sequence[Column]) -> Unknown:
+    named = next((one for one in columns if one.path == path), None)
+    if named is None:
         return Unknown(f'the database "{database}" has no column {path}')
-    if known[path] is None:
-        return Unknown(f"{path} is computed by its view, so the server has no statistics for it")
+    if table_column(named, columns) is None:
+        return Unknown(f"{why_unknown(named, columns)}, so its statistics are unknown")
     return Unknown(
         f"the server shows no statistics for {path}: run ANALYZE, and use a role that may read the column"
     )

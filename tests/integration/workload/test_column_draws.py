@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+import psycopg
 import pytest
 from tests.fix_servers import RealServer
 
+from pgdyno.base.errors import ServerError
 from pgdyno.load.captured import ColumnDraws
 from pgdyno.model.experiments.captured import (
     CapturedCall,
@@ -28,6 +30,10 @@ _MADE = (
     "ANALYZE t",
     "CREATE VIEW good AS SELECT id, v, v + id AS total FROM t",
     "CREATE TABLE nothing (id int)",
+    "CREATE TABLE secured (id int PRIMARY KEY, owner text)",
+    "ALTER TABLE secured ENABLE ROW LEVEL SECURITY",
+    "CREATE POLICY own ON secured USING (owner = current_setting('app.owner'))",
+    "INSERT INTO secured VALUES (1, 'a')",
 )
 
 
@@ -81,3 +87,29 @@ def test_a_column_that_the_role_may_not_read_is_said(server: RealServer) -> None
         {"public.good.v": {"draw": "null"}},
         ("the role may not read public.t.v: NULL is used",),
     )
+
+
+def test_columns_that_row_level_security_hides_are_named(server: RealServer) -> None:
+    server.execute("CREATE ROLE narrow LOGIN IN ROLE pg_read_all_data")
+    try:
+        found, notes = draws(
+            server, "narrow", ColumnValue("public.good.v"), ColumnValue("public.secured.owner")
+        )
+    finally:
+        server.execute("DROP ROLE narrow")
+    assert found.values["public.good.v"] != {"draw": "null"}
+    assert found.values["public.secured.owner"] == {"draw": "null"}
+    assert notes == (
+        (
+            "public.secured.owner cannot be read (a query failed: unrecognized configuration parameter "
+            '"app.owner"): NULL is used'
+        ),
+    )
+
+
+@pytest.mark.long
+def test_a_lock_is_an_error(server: RealServer) -> None:
+    with psycopg.connect(server.dsn_for("postgres", "drawn")) as other:
+        other.execute("LOCK TABLE nothing")
+        with pytest.raises(ServerError, match="canceling statement due to"):
+            draws(server, "postgres", ColumnValue("public.nothing.id"))

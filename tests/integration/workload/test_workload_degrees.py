@@ -184,6 +184,6 @@ def test_columns_of_views_have_the_statistics_of_the_tables(server: RealServer, 
         server.execute("DROP VIEW shop.paid", DATABASE)
     assert f"planned with $1 = '{middle_of(server, 'amount')}', " in paid["notes"][-1]
     assert {one["statement"]: one["why_none"] for one in listed if one["degree"] is None} == {
-        "numbered": 'no typical value for $1 of "numbered": shop.numbered.n is computed by its view, so the '
-        "server has no statistics for it"
+        "numbered": 'no typical value for $1 of "numbered": shop.numbered.n is computed by its view, so its '
+        "statistics are unknown"
     }

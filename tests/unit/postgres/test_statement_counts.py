@@ -29,7 +29,9 @@ def test_the_difference_is_of_each_count_and_leaves_out_what_was_not_called() ->
     )
     statements = {1: Seen(2, 4.0, 6, 8, 10), 3: Seen(1, 2.0, 3, 4, 5)}
     assert found == NewCounts(statements, {1: 0, 2: 0, 3: 1}, 7, Ended(2, 3), is_evicting=False)
+    assert found.ended is not None
     assert found.ended.rolled_back_share == 0.6
+    assert Ended(3, 1).since(Ended(9, 0)) is None  # reset
     assert Ended(0, 0).rolled_back_share == 0.0
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import platform
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +48,14 @@ def is_loaded(workspace: Workspace, data_set: DataSet, installation: Installatio
 
 def _place_of(workspace: Workspace, data_set: DataSet, installation: Installation) -> Path:
     machine = f"{installation.foreign_machine}-" if installation.foreign_machine else ""
-    return workspace.datasets() / f"pg{installation.version}-checksums-{machine}{data_set.key}"
+    libraries = "" if data_set.dump is None else f"-{_libraries_of(installation)}"
+    return workspace.datasets() / f"pg{installation.version}-checksums-{machine}{data_set.key}{libraries}"
+
+
+def _libraries_of(installation: Installation) -> str:
+    """Return a hash that changes with the build and the C library, which order texts in indexes."""
+    build = installation.bin_directory, installation.version_text().value, platform.libc_ver()
+    return hashlib.sha256(repr(build).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,8 @@ class DataSets:
     def ensure(self, data_set: DataSet, installation: Installation) -> Path:
         """Return a stopped, loaded data directory; load it if this account has not yet.
 
-        Two builds of the same version for the same architecture share it: their data are byte-identical.
+        Two builds of the same version for the same architecture share it: their data are byte-identical. Only
+        copies of users' databases are separate, as the order of their texts may depend on the build.
         Raises: StorageError if the disk is too small, GeneratorError from the loading program.
         """
         target = _place_of(self.workspace, data_set, installation)

@@ -180,8 +180,10 @@ def _design_options(experiment: Experiment) -> list[str]:
     if ResetPolicy.RESTORE in experiment.reset_policies.values():
         usual = usual.with_writing()
     words = ["--blocks", str(design.rounds * design.blocks_per_round), "--seed", str(design.seed)]
-    if design.clients != usual.clients:
+    if design.clients != usual.clients or experiment.likenesses:  # captured ones have another default
         words += ["--clients", str(design.clients)]
+    if any(one.is_another_workload for one in experiment.likenesses.values()):
+        words += ["--unlike"]
     if design.block_s != usual.block_s:
         words += ["--block", f"{design.block_s:g}s"]
     if design.kind is DesignKind.ALTERNATING:

@@ -76,11 +76,5 @@ def _throughput(verdicts: tuple[Verdict, ...], variant: str) -> list[Verdict]:
     return [one for one in verdicts if one.metric == THROUGHPUT and one.variant == variant]
 
 
-def _words(verdict: Verdict) -> str:
-    if verdict.interval is None:
-        return f"{verdict.decision}: {verdict.reason}"
-    return f"{effect_text(verdict)} ({numbers.interval(verdict.interval)}), {verdict.decision}"
-
-
 def _steps(part: Part) -> str:
     return " → ".join(part.variants)

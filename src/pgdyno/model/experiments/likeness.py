@@ -10,6 +10,7 @@ LEAST_LIKENESS = 0.9
 LEAST_MEASURED = 0.7
 """Below this, a replay is a different workload, and is measured only with --unlike. Arbitrary."""
 SESSIONS = "sessions"
+_OF_CONCURRENCY = ("time", "blocks", "WAL records")
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,24 @@ class Likeness:
 
     @property
     def is_another_workload(self) -> bool:
-        """Whether a quantity differs too much. The number of sessions is the user's choice."""
-        values = (value for quantity, value in self.by_quantity.items() if quantity != SESSIONS)
-        return min(values) < LEAST_MEASURED
+        """Whether a quantity differs too much.
+
+        The number of sessions is the user's choice. With another one, the shares of time, blocks and WAL
+        records differ too.
+        """
+        return min(self._deciding.values()) < LEAST_MEASURED
+
+    @property
+    def most_different(self) -> str:
+        """The least similar quantity; of a different workload, the one that makes it different."""
+        values = self._deciding if self.is_another_workload else self.by_quantity
+        return min(values, key=values.__getitem__)
+
+    @property
+    def _deciding(self) -> Mapping[str, float]:
+        are_others = self.by_quantity.get(SESSIONS, 1.0) < LEAST_LIKENESS
+        chosen = {SESSIONS, *(_OF_CONCURRENCY if are_others else ())}
+        return {name: value for name, value in self.by_quantity.items() if name not in chosen}
 
 
 def likeness_words(found: Likeness) -> str:
@@ -56,7 +72,7 @@ def likeness_words(found: Likeness) -> str:
 
     Quantities of transactions are shown if they differ.
     """
-    least = min(found.by_quantity, key=lambda quantity: found.by_quantity[quantity])
+    least = found.most_different
     values = ", ".join(
         f"{quantity} {value:.2f}"
         for quantity, value in found.by_quantity.items()

@@ -10,7 +10,7 @@ without a hint.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import psycopg
@@ -80,6 +80,7 @@ _NOT_UTF8 = (
     "the database has the encoding SQL_ASCII, and a text in it is not UTF-8: pgdyno cannot read that text"
 )
 _CALLER = re.compile(r'PL/pgSQL function .+? line \d+|SQL function ".+?"')
+_MOST_NAMED = 5
 # With a schema, the name is missing for another reason.
 _MISSING = re.compile(
     r"(?:function|procedure) [^.(]+\(.*\) does not exist"
@@ -143,15 +144,18 @@ def statement_failed(error: psycopg.Error, *, is_closed: bool) -> ServerError:
     )
 
 
-def unqualified_name(message: str, context: str) -> str | None:
-    """Return a sentence on a name that a function finds only by a search path; None for other errors.
+def unqualified_name(message: str, context: str, left_out: Sequence[str] = ()) -> str | None:
+    """Return a sentence on a name that a function does not find in a copy; None for other errors.
 
-    Copies are made with an empty search path, as by pg_dump and pg_restore.
+    Copies are made with an empty search path, as by pg_dump and pg_restore. They lack ``left_out``.
     """
     caller = _CALLER.search(context)
     if caller is None or _MISSING.fullmatch(message) is None:
         return None
-    return f"{message}: {caller[0]} finds it by the search path, and copies are made with an empty one"
+    kinds = ("extension ", "FOREIGN TABLE ") if message.startswith("relation") else ("extension ",)
+    lacking = ", ".join([one for one in left_out if one.startswith(kinds)][:_MOST_NAMED])
+    why = f"it may be of {lacking}, which the copy lacks; or " if lacking else ""
+    return f"{message}: {why}{caller[0]} finds it by the search path, and copies are made with an empty one"
 
 
 @contextmanager

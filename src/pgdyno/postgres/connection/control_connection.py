@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, LiteralString, NamedTuple, Self, TypeAlias, TypeVar
@@ -207,6 +207,13 @@ def look(connection: psycopg.Connection[Row], settings: Settings) -> Iterator[No
             psycopg.Connection.execute(connection, end, prepare=False)
         else:
             connection.close()  # its protocol state is unknown
+
+
+@contextmanager
+def unless_locked(connection: psycopg.Connection[Row]) -> Iterator[None]:
+    """Run statements in a ``look``, and leave the block silently if one waits a second for a lock."""
+    with suppress(psycopg.errors.LockNotAvailable), look(connection, {**READING, "lock_timeout": "1s"}):
+        yield
 
 
 def _setting(connection: psycopg.Connection[Row], settings: Settings) -> bytes:

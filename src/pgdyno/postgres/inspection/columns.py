@@ -17,7 +17,7 @@ from pgdyno.postgres.catalogued_tables import Column, IndexScan
 from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import server_errors_converted
-from pgdyno.postgres.connection.control_connection import READING, look, parameter_types
+from pgdyno.postgres.connection.control_connection import READING, look, parameter_types, unless_locked
 from pgdyno.postgres.connection.query import AS_BYTES, text_of
 
 _COLUMNS = """
@@ -59,9 +59,8 @@ JOIN pg_catalog.pg_namespace n ON n.nspname OPERATOR(pg_catalog.=) w.schema
 JOIN pg_catalog.pg_class c ON c.relnamespace OPERATOR(pg_catalog.=) n.oid
      AND c.relname OPERATOR(pg_catalog.=) w.name
 """
-_VIEWS = f"""
-SELECT w.schema, w.name, pg_catalog.pg_get_viewdef(c.oid)
-FROM {_NAMED} WHERE c.relkind OPERATOR(pg_catalog.=) 'v'
+_VIEW = f"""
+SELECT pg_catalog.pg_get_viewdef(c.oid) FROM {_NAMED} WHERE c.relkind OPERATOR(pg_catalog.=) 'v'
 """  # noqa: S608 — constants
 # Of several indexes that begin with a column, the smallest comes last.
 _SCANS = f"""
@@ -156,13 +155,15 @@ def _queries_of(
 ) -> dict[_Table, str]:
     """Return the queries of the views that statements name, and of the views in these queries.
 
-    Others are not read: a lock on one of their tables would delay it.
+    Others are not read, because a lock on one of their tables would delay it, and neither are locked ones.
     """
     found: dict[_Table, str] = {}
     while named := _named(views - found.keys(), texts):
         found |= dict.fromkeys(named, "")
-        rows = connection.execute(_VIEWS, _as_arrays(named)).fetchall()
-        found |= {(schema, name): str(query) for schema, name, query in rows}
+        for one in named:
+            with unless_locked(connection):
+                rows = connection.execute(_VIEW, _as_arrays([one])).fetchall()
+                found[one] = "".join(str(query) for (query,) in rows)
         texts = [found[one] for one in named]
     return found
 

@@ -8,9 +8,11 @@ from pgdyno.postgres.catalogued_tables import Policy
 from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import server_errors_converted
+from pgdyno.postgres.connection.control_connection import unless_locked
 
 # Volatile functions of PostgreSQL that write nothing. All others, as nextval and pg_advisory_lock, count as
-# writing, and so do all volatile functions of users and extensions.
+# writing, and so do volatile functions of extensions, and those of users that are not immutable: a stable
+# function may call a volatile one.
 _READING = [
     "random", "random_normal", "setseed", "gen_random_uuid", "uuidv4", "uuidv7", "clock_timestamp",
     "timeofday", "pg_sleep", "pg_sleep_for", "pg_sleep_until", "currval", "lastval", "pg_is_in_recovery",
@@ -20,9 +22,16 @@ _READING = [
 _WRITING = """
 SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace
-WHERE p.provolatile OPERATOR(pg_catalog.=) 'v' AND p.prokind OPERATOR(pg_catalog.<>) 'p'
-  AND NOT (n.nspname OPERATOR(pg_catalog.=) 'pg_catalog'
-           AND p.proname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.name[]))
+WHERE p.prokind OPERATOR(pg_catalog.<>) 'p' AND CASE
+    WHEN n.nspname OPERATOR(pg_catalog.=) 'pg_catalog'
+        THEN p.provolatile OPERATOR(pg_catalog.=) 'v'
+             AND NOT p.proname OPERATOR(pg_catalog.=) ANY (%s::pg_catalog.name[])
+    WHEN p.provolatile OPERATOR(pg_catalog.=) 's'
+        THEN NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d
+                         WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
+                           AND d.objid OPERATOR(pg_catalog.=) p.oid
+                           AND d.deptype OPERATOR(pg_catalog.=) 'e')
+    ELSE p.provolatile OPERATOR(pg_catalog.=) 'v' END
 """
 _SEQUENCES = """
 SELECT pg_catalog.concat_ws('.', pg_catalog.quote_ident(n.nspname), pg_catalog.quote_ident(c.relname)),
@@ -41,21 +50,21 @@ LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) t.oid
 WHERE c.relkind OPERATOR(pg_catalog.=) 'S' ORDER BY 1
 """
 _POLICIES = """
-SELECT n.nspname, c.relname, pg_catalog.pg_get_expr(p.polqual, p.polrelid),
-       pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid)
+SELECT p.oid, n.nspname, c.relname
 FROM pg_catalog.pg_policy p
 JOIN pg_catalog.pg_class c ON c.oid OPERATOR(pg_catalog.=) p.polrelid
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-WHERE c.relrowsecurity ORDER BY 1, 2, p.polname
+WHERE c.relrowsecurity ORDER BY n.nspname, c.relname, p.polname
+"""
+_CONDITIONS = """
+SELECT pg_catalog.pg_get_expr(polqual, polrelid), pg_catalog.pg_get_expr(polwithcheck, polrelid)
+FROM pg_catalog.pg_policy WHERE oid OPERATOR(pg_catalog.=) %s
 """
 
 
 @checked_results()
 def read_writing_functions(connection: Connection) -> frozenset[str]:
-    """Return the names of functions that may write: PostgreSQL lets no stable or immutable one write.
-
-    Raises: ServerError.
-    """
+    """Return the names of functions that may write, by their declared volatility. Raises: ServerError."""
     with server_errors_converted():
         rows = connection.execute(_WRITING, (_READING,)).fetchall()
     return frozenset(str(name) for (name,) in rows)
@@ -74,12 +83,17 @@ def read_sequences(connection: Connection) -> Mapping[str, str | None]:
 
 @checked_results()
 def read_policies(connection: Connection) -> tuple[Policy, ...]:
-    """Return the conditions of all policies of tables with row-level security. Raises: ServerError."""
+    """Return the conditions of all policies of tables with row-level security.
+
+    That of a policy with a locked table is empty. Raises: ServerError.
+    """
+    found: list[Policy] = []
     with server_errors_converted():
-        rows = connection.execute(_POLICIES).fetchall()
-    return tuple(
-        Policy(str(schema), str(table), str(condition))
-        for schema, table, *conditions in rows
-        for condition in conditions
-        if condition is not None
-    )
+        for policy, schema, table in connection.execute(_POLICIES).fetchall():
+            rows: list[tuple[str | None, ...]] = [("",)]
+            with unless_locked(connection):
+                rows = connection.execute(_CONDITIONS, (policy,)).fetchall()
+            found += (
+                Policy(str(schema), str(table), str(one)) for row in rows for one in row if one is not None
+            )
+    return tuple(found)

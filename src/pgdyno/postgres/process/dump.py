@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, LiteralString
@@ -228,26 +228,30 @@ def restore_tables(server: Instance, database: str, dump: Path) -> tuple[str, ..
     return _restore(server, database, dump, "--section=pre-data")
 
 
-def restore_keys(server: Instance, database: str, dump: Path) -> tuple[str, ...]:
+def restore_keys(
+    server: Instance, database: str, dump: Path, left_out: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Restore a dump's keys, indexes and triggers; return the entries that the rows violate.
+
+    ``left_out`` is the result of ``restore_tables``, for errors.
 
     Raises: ServerError with pg_restore's message if any failed for another reason.
     """
-    restoring, kept = _restoring_keys(server, database, dump)
+    restoring, kept = _restoring_keys(server, database, dump, left_out)
     done = restoring.run("--section=post-data", "--verbose", *restoring.contents(kept), *restoring.target())
     errors = done.stderr.decode(errors="replace")
     failed = tuple(
         dict.fromkeys(one["entry"].removesuffix(f" {COPY_ROLE}") for one in _FAILED.finditer(errors))
     )
     are_by_rows = all(_BY_ROWS.search(one["reason"]) for one in _REASON.finditer(errors))
-    if done.returncode != 0 and (not failed or not are_by_rows or _unqualified(dump, errors) is not None):
+    if done.returncode != 0 and (not failed or not are_by_rows or restoring.unqualified(errors) is not None):
         raise restoring.failure(done)
     return failed
 
 
-def restore_all_keys(server: Instance, database: str, dump: Path) -> None:
+def restore_all_keys(server: Instance, database: str, dump: Path, left_out: Sequence[str]) -> None:
     """Restore a dump's keys, indexes and triggers. Raises: ServerError if rows violate one."""
-    restoring, kept = _restoring_keys(server, database, dump)
+    restoring, kept = _restoring_keys(server, database, dump, left_out)
     options = "--section=post-data", "--exit-on-error"
     done = restoring.run(*options, *restoring.contents(kept), *restoring.target())
     if done.returncode != 0:
@@ -258,10 +262,12 @@ def restore_all_keys(server: Instance, database: str, dump: Path) -> None:
         )
 
 
-def _restoring_keys(server: Instance, database: str, dump: Path) -> tuple[_Restoring, Iterator[str]]:
+def _restoring_keys(
+    server: Instance, database: str, dump: Path, left_out: Sequence[str]
+) -> tuple[_Restoring, Iterator[str]]:
     program = server.installation.program("pg_restore")
     kept = (line for line, kind in _listed(server, program, dump) if kind and not _is_outside(line, kind))
-    return _Restoring(server, program, database, dump), kept
+    return _Restoring(server, program, database, dump, left_out), kept
 
 
 def _restore(server: Instance, database: str, dump: Path, *options: str) -> tuple[str, ...]:
@@ -281,19 +287,21 @@ def _restore(server: Instance, database: str, dump: Path, *options: str) -> tupl
     rest = (
         line for line, kind in entries if kind is None or not (kind == "SCHEMA" or _is_outside(line, kind))
     )
-    restoring.restore(rest, *options)
     outside = {line.split(" ", 3)[3] for line, kind in entries if kind and kind.startswith(_OUTSIDE[:-1])}
-    return tuple(sorted(outside | {f"extension {name}" for name in missing}))
+    left_out = tuple(sorted(outside | {f"extension {name}" for name in missing}))
+    replace(restoring, left_out=left_out).restore(rest, *options)
+    return left_out
 
 
 @dataclass(frozen=True)
 class _Restoring:
-    """A pg_restore program, a dump and the target database."""
+    """A pg_restore program, a dump and the target database. ``left_out`` are objects that it lacks."""
 
     server: Instance
     program: str
     database: str
     dump: Path
+    left_out: Sequence[str] = ()
 
     def restore(self, kept: Iterable[str], *options: str) -> None:
         """Restore the ``kept`` entries as the unprivileged role. Raises: ServerError."""
@@ -338,25 +346,28 @@ class _Restoring:
     ) -> ServerError:
         """Return the error for a failed run."""
         text = done.stderr.decode(errors="replace")
-        return _unqualified(self.dump, text) or ServerError(
-            message or f'could not restore "{self.dump}"', detail=text.strip()[-_SHOWN_BYTES:], hint=hint
+        lacks = "".join(f"\nthe copy lacks {one}" for one in self.left_out)
+        return self.unqualified(text) or ServerError(
+            message or f'could not restore "{self.dump}"',
+            detail=f"{text.strip()[-_SHOWN_BYTES:]}{lacks}",
+            hint=hint,
         )
+
+    def unqualified(self, output: str) -> ServerError | None:
+        """Return the error for a function that fails without a search path; None for other output."""
+        for one in _ERROR.finditer(f"{output}\n"):
+            if detail := unqualified_name(one["message"], one["rest"], self.left_out):
+                command = _COMMAND.search(one["rest"])
+                action = one["action"] if command is None else command["command"]
+                message = f'could not restore "{self.dump}": {action}'
+                return ServerError(message, detail=detail, hint=QUALIFY_NAMES)
+        return None
 
     def _succeed(self, *options: str) -> str:
         done = self.run(*options)
         if done.returncode != 0:
             raise self.failure(done)
         return done.stdout.decode(errors="surrogateescape")
-
-
-def _unqualified(dump: Path, output: str) -> ServerError | None:
-    """Return the error for a function that fails without a search path; None if pg_restore reports none."""
-    for one in _ERROR.finditer(f"{output}\n"):
-        if detail := unqualified_name(one["message"], one["rest"]):
-            command = _COMMAND.search(one["rest"])
-            action = one["action"] if command is None else command["command"]
-            return ServerError(f'could not restore "{dump}": {action}', detail=detail, hint=QUALIFY_NAMES)
-    return None
 
 
 def _listed(server: Instance, program: str, dump: Path) -> list[tuple[str, str | None]]:

@@ -39,7 +39,7 @@ from pgdyno.postgres.process.instance import Instance
 from pgdyno.postgres.process.synthetic_copy import MadeUpCopy
 
 _HALF = 1 << 63  # hashes are signed 64-bit integers
-ReadRows = Callable[[Link, LinkedTable, Sequence[Sequence[str]]], Iterator[bytes]]
+ReadRows = Callable[[Link, LinkedTable, Sequence[Sequence[bytes]]], Iterator[bytes]]
 """Yields COPY text of the rows referenced by foreign key values, which are given as one list per column."""
 _KEYS = 5000
 """Keys per query; arbitrary: a few milliseconds of server time."""
@@ -53,18 +53,19 @@ WHERE s.relkind OPERATOR(pg_catalog.=) 'S' AND n.nspname OPERATOR(pg_catalog.=) 
 
 @dataclass(frozen=True)
 class SampledCopy:
-    """A session of the unprivileged role, with an empty search path."""
+    """A session of the unprivileged role, with an empty search path. The copy lacks ``left_out``."""
 
     connection: ControlConnection
+    left_out: Sequence[str] = ()
 
     @classmethod
-    def open(cls, server: Instance, database: str) -> SampledCopy:
+    def open(cls, server: Instance, database: str, left_out: Sequence[str]) -> SampledCopy:
         """Connect to a database of a scratch server. Raises: ServerError."""
-        return cls(MadeUpCopy.open(server, database).connection)
+        return cls(MadeUpCopy.open(server, database).connection, left_out)
 
     def load(self, table: LinkedTable, blocks: Iterator[bytes]) -> int:
         """Load rows into a table; return their number. Raises: ServerError."""
-        with server_errors_converted(), _functions_named(table), self.connection.cursor() as cursor:
+        with server_errors_converted(), self._functions_named(table), self.connection.cursor() as cursor:
             with cursor.copy(unconverted(loading(table), self.connection)) as copy:
                 for block in blocks:
                     copy.write(block)
@@ -78,7 +79,7 @@ class SampledCopy:
             self.connection.execute(declare.format(missing_keys(link)))
             fetch = sql.SQL("FETCH {} FROM pgdyno_missing").format(sql.SQL(str(_KEYS)))
             while keys := self.connection.execute(fetch).fetchall():
-                columns = [[str(value) for value in column] for column in zip(*keys, strict=True)]
+                columns = [[bytes(value) for value in column] for column in zip(*keys, strict=True)]
                 added += self.load(target, read(link, target, columns))
         return added
 
@@ -87,6 +88,18 @@ class SampledCopy:
         with server_errors_converted():
             for (schema, name), value in last.items():
                 self.connection.execute(_SET_SEQUENCE, (value, schema, name))
+
+    @contextmanager
+    def _functions_named(self, table: LinkedTable) -> Iterator[None]:
+        """Name a function of a table's CHECK or generated column that depends on a search path."""
+        try:
+            yield
+        except psycopg.Error as error:
+            message, context = error.diag.message_primary or "", error.diag.context or ""
+            found = unqualified_name(message, context, self.left_out)
+            if found is None:
+                raise
+            raise ServerError(f"could not load {table.path}", detail=found, hint=QUALIFY_NAMES) from error
 
 
 @dataclass(frozen=True)
@@ -137,13 +150,19 @@ class Sampling:
 
 
 def missing_keys(link: Link) -> sql.Composed:
-    """Return a query for a foreign key's values, as text, that have no referenced row in the copy."""
+    """Return a query for a foreign key's values that have no referenced row in the copy.
+
+    They are texts in the database's own encoding: with SQL_ASCII, they may not be UTF-8.
+    """
     own = [_column(0, one.name) for one in link.columns]
     names = [sql.Identifier(f"k{place}") for place in range(len(own))]
     return sql.SQL(
         "SELECT {} FROM (SELECT DISTINCT {} {} WHERE {} AND NOT EXISTS (SELECT 1 {} WHERE {})) d"
     ).format(
-        _listed(map(_text, names)),
+        _listed(
+            sql.SQL("pg_catalog.convert_to({}, pg_catalog.getdatabaseencoding())").format(_text(one))
+            for one in names
+        ),
         _listed(sql.SQL("{} AS {}").format(*pair) for pair in zip(own, names, strict=True)),
         _from(link.source, 0),
         _linked(link, 0),
@@ -152,7 +171,7 @@ def missing_keys(link: Link) -> sql.Composed:
     )
 
 
-def rows_of_keys(link: Link, table: LinkedTable, keys: Sequence[Sequence[str]]) -> sql.Composed:
+def rows_of_keys(link: Link, table: LinkedTable, keys: Sequence[Sequence[bytes]]) -> sql.Composed:
     """Return a COPY statement for rows referenced by foreign key values; ``keys`` has a list per column."""
     names = [sql.Identifier(f"k{place}") for place in range(len(keys))]
     types = [sql.SQL(_trusted(one.type)) for one in link.columns]
@@ -161,7 +180,7 @@ def rows_of_keys(link: Link, table: LinkedTable, keys: Sequence[Sequence[str]]) 
         sql.SQL("({})").format(
             _listed(sql.SQL("{}::{}").format(*pair) for pair in zip(one, types, strict=True))
         )
-        for one in zip(*(map(sql.Literal, one) for one in keys), strict=True)
+        for one in zip(*(map(_escaped, one) for one in keys), strict=True)
     )
     wanted = sql.SQL("(VALUES {}) AS w({})").format(_listed(rows), _listed(names))
     condition = sql.SQL("EXISTS (SELECT 1 FROM {} WHERE {})").format(wanted, _refers(link, 0, names))
@@ -184,19 +203,6 @@ def locking(tables: Sequence[LinkedTable]) -> sql.Composed:
 def unconverted(copy: sql.Composed, connection: ControlConnection) -> sql.Composed:
     """Return a COPY statement with rows in the database's own encoding: SQL_ASCII allows any bytes."""
     return sql.SQL("{} (ENCODING {})").format(copy, encoding_of(connection))
-
-
-@contextmanager
-def _functions_named(table: LinkedTable) -> Iterator[None]:
-    """Name a function of a table's CHECK or generated column that depends on a search path."""
-    try:
-        yield
-    except psycopg.Error as error:
-        message, context = error.diag.message_primary or "", error.diag.context or ""
-        found = unqualified_name(message, context)
-        if found is None:
-            raise
-        raise ServerError(f"could not load {table.path}", detail=found, hint=QUALIFY_NAMES) from error
 
 
 def _copy(table: LinkedTable, source: sql.Composable) -> sql.Composed:
@@ -231,6 +237,11 @@ def _linked(link: Link, depth: int) -> sql.Composed:
 
 def _text(*values: sql.Composable) -> sql.Composed:
     return sql.SQL('pg_catalog.concat({}) COLLATE pg_catalog."C"').format(_listed(values))
+
+
+def _escaped(value: bytes) -> sql.SQL:
+    """Return a string constant of bytes in the database's encoding."""
+    return sql.SQL(_trusted("E'" + "".join(f"\\x{byte:02x}" for byte in value) + "'"))
 
 
 def _column(depth: int, name: str) -> sql.Identifier:

@@ -118,19 +118,20 @@ class _Attempt:
 
 @dataclass(frozen=True)
 class MadeUpCopy:
-    """A session of the unprivileged role, with an empty search path."""
+    """A session of the unprivileged role, with an empty search path. The copy lacks ``left_out``."""
 
     connection: ControlConnection
+    left_out: Sequence[str] = ()
 
     @classmethod
-    def open(cls, server: Instance, database: str) -> MadeUpCopy:
+    def open(cls, server: Instance, database: str, left_out: Sequence[str] = ()) -> MadeUpCopy:
         """Connect to a database of a scratch server. Raises: ServerError."""
         with server_errors_converted():
             dsn = f"host={server.host} port={server.port} user={COPY_ROLE} dbname={database}"
             connection = open_session(dsn)
             connection.answer_limit_s = LONG_LIMIT_S
             connection.execute("SET search_path = ''; SET statement_timeout = 0; SET row_security = on")
-        return cls(connection)
+        return cls(connection, left_out)
 
     def fill(self, table: TableTarget, blocks: Blocks, report: Callable[[int], None]) -> Loaded:
         """Fill a table; ``report`` gets the row count of each block. Raises: ServerError."""
@@ -142,7 +143,7 @@ class MadeUpCopy:
                 self._truncate(table, error)
                 if not self._drop_cause(table, error, attempt):
                     message = (error.diag.message_primary or str(error)).strip()
-                    why = unqualified_name(message, error.diag.context or "") or message
+                    why = unqualified_name(message, error.diag.context or "", self.left_out) or message
                     return Loaded(0, (*attempt.notes, f"{table.path} is empty: {why}"))
             else:
                 return Loaded(rows, tuple(attempt.notes))

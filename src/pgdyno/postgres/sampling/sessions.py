@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any
 
 from psycopg import sql
@@ -98,17 +97,8 @@ class SeenSessions:
 
     def mean(self, looks: int) -> float:
         """Return the mean number of such sessions."""
-        lengths = (last - first + 1 for first, last in self._working_spans())
-        return sum(lengths) / looks if looks else 0.0
-
-    def most(self) -> int:
-        """Return the largest number of such sessions at a time."""
-        spans = self._working_spans()
-        changes = sorted([*((first, 1) for first, _ in spans), *((last + 1, -1) for _, last in spans)])
-        return max(accumulate(change for _, change in changes), default=0)
-
-    def _working_spans(self) -> list[tuple[int, int]]:
-        return [self._spans[one] for one in self._working]
+        spans = (self._spans[one] for one in self._working)
+        return sum(last - first + 1 for first, last in spans) / looks if looks else 0.0
 
 
 _SHARE = 0.01  # of the time is spent in queries; their CPU time is less

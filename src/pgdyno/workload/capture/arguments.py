@@ -36,12 +36,13 @@ class NamedObjects:
 
     ``sequences`` are quoted for SQL, each with the path of the column that owns it, or None. ``settings`` are
     those that policies of row-level security read, each with the path of the column that is compared with it,
-    or None. ``secured`` are the tables of these policies.
+    or None. ``secured`` are the tables of these policies, ``locked`` those of policies that were not read.
     """
 
     sequences: Mapping[str, str | None] = field(default_factory=dict)
     settings: Mapping[str, str | None] = field(default_factory=dict)
     secured: tuple[str, ...] = ()
+    locked: tuple[str, ...] = ()
 
 
 NOTHING_NAMED = NamedObjects()
@@ -63,7 +64,8 @@ def with_policies(named: NamedObjects, policies: Sequence[Policy], columns: Sequ
         for setting, column in _settings(policy, columns):
             settings[setting] = settings.get(setting) or column
             secured[f"{policy.schema}.{policy.table}"] = None
-    return replace(named, settings=settings, secured=tuple(secured))
+    locked = dict.fromkeys(f"{one.schema}.{one.table}" for one in policies if not one.condition)
+    return replace(named, settings=settings, secured=tuple(secured), locked=tuple(locked))
 
 
 def _settings(policy: Policy, columns: Sequence[Column]) -> Iterator[tuple[str, str | None]]:

@@ -1,13 +1,28 @@
-"""Texts of statistics and of SQL's PREPARE and EXECUTE, as statements that a server can prepare."""
+"""Texts of statistics and of SQL's PREPARE and EXECUTE, as statements that a server can prepare.
+
+PostgreSQL 18 shows only the first constant of a list, and counts lists of all lengths together. A list of
+keys finds one row per value, so its length is the number of rows per call.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pgdyno.workload.capture.literals import TOKEN, in_place_of_parameters, parameterised
+from sqlglot import exp
+
+from pgdyno.postgres.catalogued_tables import Column
+from pgdyno.postgres.statement_counts import Seen
+from pgdyno.workload.capture.literals import (
+    TOKEN,
+    in_place_of_parameters,
+    parameterised,
+    statements_of,
+)
+from pgdyno.workload.capture.name_resolution import column_of
+from pgdyno.workload.capture.syntax import number_of, parameter_count, shared, tree, within_wrapping
 
 _NAME = r'(?:"(?:[^"]|"")*+"|[^\W\d][\w$]*+)'
 _BLANK = r"(?:\s|--[^\n]*+|/\*.*?\*/)*+"
@@ -18,20 +33,15 @@ _PREPARE = re.compile(
 _EXECUTE = re.compile(
     rf"{_BLANK}EXECUTE\s+{_NAME}\s*(?:\((?P<arguments>.*)\)\s*)?;?\s*", re.IGNORECASE | re.DOTALL
 )
-_VALUE = re.compile(r"SELECT \$1(?:::.*)?", re.DOTALL)
-_OPENING, _CLOSING = "([", ")];"
-_AFTER_LISTS = frozenset({
-    "from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "for", "union",
-    "except", "intersect",
-})  # fmt: skip
-"""Words that end the list of returned columns, and lists of columns that order or group rows."""
-_WITHIN_LISTS = {("distinct", "from"), ("within", "group")}
-_ORDER = re.compile(r"(?<!\s)(?:\s++(?:asc|desc)\b)?(?:\s++nulls\s++(?:first|last))?\s*+$", re.IGNORECASE)
-_ALIAS = re.compile(rf"(?<!\s)(?:\s++as)?\s++{_NAME}\s*+$", re.IGNORECASE)
-_DISTINCT = re.compile(r"^\s*(?:all|distinct)\b", re.IGNORECASE)
-_NUMBERED = re.compile(r"\$\d+")
-_LISTS = re.compile(r"\b(?:group|order)\s+by\b", re.IGNORECASE)
-_Form: TypeAlias = Callable[[str], str]
+# A constant with casts. Words after a cast may be operators.
+_VALUE = re.compile(
+    r'SELECT \$1(?:::(?:(?! (?:at|is|isnull|notnull)\b)[\w. "\[\]])+(?:\([\d, ]*\))?)*', re.IGNORECASE
+)
+_OPENING, _CLOSING = "([", ")]"
+_SQUASHED = re.compile(r"\$(\d+)\s*/\*, \.\.\. \*/")
+_LONGEST = 1000  # arbitrary maximum length of a list
+_FEWER_ROWS = (exp.Limit, exp.Fetch, exp.Offset, exp.Group, exp.AggFunc, exp.Distinct)
+_COUNTED_FIELD = re.compile(r"\bextract\s*\(\s*\$\d", re.IGNORECASE)
 
 
 def as_sql(text: str) -> str:
@@ -40,14 +50,15 @@ def as_sql(text: str) -> str:
     EXECUTE is counted under the text of PREPARE. Constants that are left become parameters. Comments stay:
     one of them marks a list of which the server shows only the first constant.
     """
-    sql = with_places(prepared_by(text) or text, _bare)
-    return parameterised(sql, keeps_comments=True).sql
+    sql = prepared_by(text) or text
+    keeps_names = _COUNTED_FIELD.search(sql) is None
+    return shared(parameterised(sql, keeps_names=keeps_names, keeps_comments=True), is_counted=True).sql
 
 
 def prepared_by(text: str) -> str | None:
     """Return the statement of PREPARE, with casts of its parameters; None for other statements."""
     found = _PREPARE.fullmatch(text)
-    if found is None:
+    if found is None or len(statements_of(text)) > 1:
         return None
     types = enumerate(_parts(found["types"] or ""), 1)
     casts = {number: f"${number}::{one}" for number, one in types if one.lower() != "unknown"}
@@ -57,7 +68,7 @@ def prepared_by(text: str) -> str | None:
 def arguments_of(text: str) -> dict[int, str | None] | None:
     """Return the constants among the arguments of EXECUTE, by number; None for other statements."""
     found = _EXECUTE.fullmatch(text)
-    if found is None:
+    if found is None or len(statements_of(text)) > 1:
         return None
     values: dict[int, str | None] = {}
     for number, argument in enumerate(_parts(found["arguments"] or ""), 1):
@@ -65,90 +76,6 @@ def arguments_of(text: str) -> dict[int, str | None] | None:
         if _VALUE.fullmatch(one.sql) is not None and 1 in one.values:
             values[number] = one.values[1]
     return values
-
-
-def _exact(expression: str) -> str:
-    """Return an expression with single spaces."""
-    return " ".join(_DISTINCT.sub("", expression).split())
-
-
-def _bare(expression: str) -> str:
-    """Return an expression without space and constants."""
-    without = parameterised(expression, keeps_names=False).sql
-    return _NUMBERED.sub("$", "".join(_exact(without).split())).lower()
-
-
-@dataclass
-class _Query:
-    """A query: its returned columns in order, and the list that is being read, with the offset of its part.
-
-    ``columns`` has each with and without an alias, up to a star. ``repeated`` are those in the list so far.
-    """
-
-    columns: list[tuple[str, str]] = field(default_factory=list)
-    list_: str = ""  # "select", "by" or ""
-    begin: int = 0
-    has_star: bool = False
-    repeated: list[int] = field(default_factory=list)
-
-    def replaced(self, sql: str, end: int, form: _Form) -> tuple[int, int, int] | None:
-        """End a part of the list, and return the offsets of an expression that repeats a returned column.
-
-        With them comes the column's number. None: the part is a column itself, or has no constants.
-        """
-        part = sql[self.begin : end]
-        if self.list_ == "select":
-            self.has_star |= part.rstrip().endswith("*")
-            if not self.has_star:
-                self.columns.append((form(part), form(_ALIAS.sub("", part))))
-            return None
-        expression = _ORDER.sub("", part)
-        begin = self.begin + len(expression) - len(expression.lstrip())
-        if expression.strip().isdecimal() or not parameterised(expression, keeps_names=False).values:
-            return None
-        own = form(expression)
-        numbers = [number for number, one in enumerate(self.columns, 1) if own in one]
-        if not numbers:
-            return None
-        self.repeated.append(next((one for one in numbers if one not in self.repeated), numbers[0]))
-        return begin, self.begin + len(expression.rstrip()), self.repeated[-1]
-
-
-def with_places(sql: str, form: _Form = _exact) -> str:
-    """Return a query that groups and orders rows by numbers of columns where it repeats their constants.
-
-    The server counts equal expressions once: pg_stat_statements shows ``SELECT date_trunc($1, a) FROM t GROUP
-    BY date_trunc('day', a)``, which is not valid. ``form`` returns the same text for equal expressions.
-    """
-    pieces, end = list[str](), 0
-    for begin, its_end, column in _repeated(sql, form) if _LISTS.search(sql) else ():
-        pieces += [sql[end:begin], str(column)]
-        end = its_end
-    return "".join([*pieces, sql[end:]])
-
-
-def _repeated(sql: str, form: _Form) -> Iterator[tuple[int, int, int]]:
-    """Yield the offsets of expressions that repeat a returned column with constants, and its number."""
-    queries, before = [_Query()], ""  # by depth of parentheses
-    for found in TOKEN.finditer(f"{sql} ;"):
-        if found.lastgroup == "space":
-            continue
-        text, word = found[0], found[0].lower() if found.lastgroup == "word" else ""
-        query, is_comma = queries[-1], found[0] == ","
-        is_end = word in _AFTER_LISTS and (before, word) not in _WITHIN_LISTS
-        if query.list_ and (is_comma or is_end or text in _CLOSING):
-            if (one := query.replaced(sql, found.start(), form)) is not None:
-                yield one
-            query.list_, query.begin = query.list_ if is_comma else "", found.end()
-        if text in _OPENING:
-            queries.append(_Query())
-        elif text in _CLOSING and len(queries) > 1:
-            queries.pop()
-        elif word == "select":
-            queries[-1] = _Query(list_="select", begin=found.end())
-        elif word == "by" and before in {"group", "order"}:
-            query.list_, query.begin, query.repeated = "by", found.end(), []
-        before = word
 
 
 def _parts(text: str) -> list[str]:
@@ -161,3 +88,38 @@ def _parts(text: str) -> list[str]:
         else:
             parts[-1] += found[0]
     return [part.strip() for part in parts] if text.strip() else []
+
+
+@dataclass(frozen=True)
+class Lengthened:
+    """A statement with the complete list, the types of its parameters, and the length of the list."""
+
+    sql: str
+    types: tuple[str, ...]
+    length: int
+
+
+def lengthened(sql: str, types: Sequence[str], seen: Seen, columns: Sequence[Column]) -> Lengthened | None:
+    """Return a statement with its list as long as the rows found per call; None if the length is unknown."""
+    found = _SQUASHED.findall(sql)
+    if len(found) != 1 or not seen.calls:
+        return None
+    number, length = int(found[0]), math.ceil(seen.rows / seen.calls - 0.01)
+    if not 1 < length <= _LONGEST or number > len(types) or not _is_of_keys(sql, number, columns):
+        return None
+    first = parameter_count(sql) + 1
+    more = ", ".join(f"${one}" for one in range(first, first + length - 1))
+    whole = _SQUASHED.sub(f"${number}, {more}", sql)
+    return Lengthened(whole, (*types, *[types[number - 1]] * (length - 1)), length)
+
+
+def _is_of_keys(sql: str, number: int, columns: Sequence[Column]) -> bool:
+    """Whether each value of the list finds one row, and nothing else affects the number of rows."""
+    parsed = tree(sql)
+    if parsed is None or parsed.find(*_FEWER_ROWS) or len(list(parsed.find_all(exp.Table))) != 1:
+        return False
+    for one in parsed.find_all(exp.In):
+        if [number_of(within_wrapping(value)) for value in one.expressions] == [number]:
+            column = column_of(within_wrapping(one.this), columns)
+            return column is not None and column.is_key and one.find_ancestor(exp.Or, exp.Not) is None
+    return False

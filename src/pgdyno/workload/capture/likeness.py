@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pgdyno.model.experiments.captured import QUANTITIES, CapturedStatement, CapturedWorkload
@@ -14,6 +14,7 @@ from pgdyno.workload.capture.statements import Replayable, TransactionPart, as_c
 
 _COUNTED = 0.9  # of the calls: a transaction at the edge of a capture may be counted in part
 
+_HARDLY = 0.01  # WAL records per call
 _NOTHING = Seen(0, 0.0, 0, 0, 0)
 _QUANTITIES: Mapping[str, Callable[[Seen], float]] = {
     "calls": lambda seen: seen.calls,
@@ -22,6 +23,11 @@ _QUANTITIES: Mapping[str, Callable[[Seen], float]] = {
     "blocks": lambda seen: seen.blocks,
     "WAL records": lambda seen: seen.wal_records,
 }
+
+
+def _hardly_write(seen: Iterable[Seen]) -> bool:
+    each = tuple(seen)
+    return sum(one.wal_records for one in each) <= _HARDLY * sum(one.calls for one in each)
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,10 @@ class ReplayedLoad:
 def likeness(workload: CapturedWorkload, load: ReplayedLoad) -> Likeness:
     """Compare a replay with the original, by statement names.
 
-    A quantity that is zero in the original, such as the WAL of a read-only load, has likeness 1 if it is zero
-    in the replay too, else 0. Quantities unknown for the original are left out, as are BEGIN and COMMIT if
-    the server did not count them: it does not if they are prepared.
+    A quantity that is zero in the original, such as the rows of a load of writes, has likeness 1 if it is
+    zero in the replay too, else 0. The few WAL records of a load that reads, of hint bits and pruning, count
+    as none. Quantities unknown for the original are left out, as are BEGIN and COMMIT if the server did not
+    count them: it does not if they are prepared.
     """
     uncounted = _uncounted(workload)
     original = {one.name: one.seen for one in workload.statements if one.name not in uncounted}
@@ -61,6 +68,8 @@ def likeness(workload: CapturedWorkload, load: ReplayedLoad) -> Likeness:
             if any(ours.values())
             else float(not any(theirs.values()))
         )
+    if "WAL records" in by_quantity and _hardly_write(original.values()) and _hardly_write(replayed.values()):
+        by_quantity["WAL records"] = 1.0
     of_transactions = dict(_of_transactions(workload, load, original))
     for name, (before, after) in of_transactions.items():
         ratio = min(before, after) / max(before, after, 1.0)

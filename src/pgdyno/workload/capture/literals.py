@@ -53,7 +53,7 @@ _BEFORE_A_VALUE = frozenset({
     "select", "where", "and", "or", "not", "in", "like", "between", "when", "then", "else", "by", "limit",
     "offset", "returning", "distinct", "all", "from", "set", "on", "having", "case", "values", "return", "is",
     "ilike", "to", "for", "placing", "both", "leading", "trailing", "symmetric", "asymmetric", "using",
-    "default",
+    "default", "variadic",
 })  # fmt: skip
 """Reserved words before a value, of which a minus sign after them is a part."""
 _QUERIES = frozenset({"select", "insert", "update", "delete", "merge", "with", "values", "table"})
@@ -78,7 +78,7 @@ _EXTRACT = "pg_catalog.extract"  # the function behind EXTRACT (field FROM value
 _FIELD = re.compile(r"(\bextract\s*\(\s*)(\w+)(?=\s+from\b)", re.IGNORECASE)
 _GLUED = re.compile(r"([^\W\d]\w*)(\$\d{1,5})")
 _VARIABLE = re.compile(r":(\w+)")
-_WITHIN_WORDS = re.compile(r"[\w$]")
+_WITHIN_NAMES = re.compile(r'[\w$"]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +216,8 @@ class _Writer:
 
     def _write(self, one: _Token, text: str) -> None:
         self._places.append(len(self.out))
-        is_next_to_one = "parameter" in {one.kind, self._before().kind} and _WITHIN_WORDS.match(text[:1])
-        is_glued = is_next_to_one and self.out and _WITHIN_WORDS.match(self.out[-1][-1:])
+        is_next_to_one = "parameter" in {one.kind, self._before().kind} and _WITHIN_NAMES.match(text[:1])
+        is_glued = is_next_to_one and self.out and _WITHIN_NAMES.match(self.out[-1][-1:])
         self._written.append(one)
         self.out.append(f" {text}" if is_glued else text)
 
@@ -309,7 +309,7 @@ class _Writer:
             size += 2
             while self._before(size).kind == "number" or self._before(size).text == ",":
                 size += 1
-            if self._before(size).text != "(":
+            if self._before(size).text != "(" or self._before(size - 1).kind != "number":
                 return 0
         name = self._before(size + 1)
         if name.kind not in {"word", "name"} or name.word in _NO_TYPES:

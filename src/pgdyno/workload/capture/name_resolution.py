@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -56,10 +57,35 @@ def table_column(column: Column, columns: Sequence[Column]) -> Column | None:
     return replace(found, is_key=found.is_key and len(list(query.find_all(exp.Table))) == 1)
 
 
+def why_unknown(column: Column, columns: Sequence[Column]) -> str:
+    """Return why no table's column is known for a view's column."""
+    if _is_read(column, columns):
+        return f"{column.path} is computed by its view"
+    return f"{column.path} is of a view with a locked table"
+
+
+def _is_read(column: Column, columns: Sequence[Column]) -> bool:
+    """Whether the query of a column's view was read, and the queries of views in it."""
+    if not column.view:
+        return column.view is None
+    query = tree(column.view)
+    others = [one for one in columns if (one.schema, one.table) != (column.schema, column.table)]
+    tables = () if query is None else query.find_all(exp.Table)
+    return all(_is_read(one, others) for table in tables for one in columns_of(table, others)[:1])
+
+
 def _has_same_texts(type_: str, cast_to: str) -> bool:
     """Whether a cast to a type does not change the text of values."""
     is_text = cast_to in _TEXTS and type_ in {*_TEXTS, *_INTEGERS, "uuid"}
     return type_ == cast_to or is_text or {type_, cast_to} <= _INTEGERS
+
+
+def is_in_several_schemas(sql: str, columns: Sequence[Column]) -> bool:
+    """Whether a table that a statement names without a schema is in several schemas."""
+    parsed = tree(sql)
+    tables = () if parsed is None else parsed.find_all(exp.Table)
+    schemas = Counter(table for _, table in {(one.schema, one.table) for one in columns})
+    return any(not one.db and schemas[one.name] > 1 for one in tables)
 
 
 def columns_of(table: exp.Expression, columns: Sequence[Column]) -> list[Column]:

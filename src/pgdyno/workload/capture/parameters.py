@@ -27,7 +27,7 @@ from pgdyno.model.experiments.captured import (
 from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import Seen
 from pgdyno.workload.capture.arguments import NOTHING_NAMED, NamedObjects, argument_of
-from pgdyno.workload.capture.name_resolution import columns_of, named_column, table_column
+from pgdyno.workload.capture.name_resolution import columns_of, named_column, table_column, why_unknown
 from pgdyno.workload.capture.syntax import (
     array_operand,
     number_of,
@@ -367,10 +367,10 @@ class _Places:
         return None if named is None else self._of_table(named)
 
     def _of_table(self, named: Column) -> Column | None:
-        """Return the table's column that a named one shows; None, with a note, if a view computes it."""
+        """Return the table's column that a named one shows; None, with a note, if it is unknown."""
         found = table_column(named, self._columns)
         if found is None:
-            self.notes.append(f"{named.path} is computed by its view, so its values are unknown")
+            self.notes.append(f"{why_unknown(named, self._columns)}, so its values are unknown")
         return found
 
 

@@ -22,8 +22,10 @@ def with_pauses(
     more precisely than a sample of pauses, which has only those seen to end. None: all pauses are known.
     """
     rate_tps, mean_s = workload.transactions_per_s, fmean(pauses_s)
-    scale = 1.0 if idle is None or not rate_tps or not mean_s else idle / rate_tps / mean_s
-    return replace(workload, pauses_s=typical_pauses([scale * one for one in pauses_s]))
+    if idle is None or not rate_tps:
+        return replace(workload, pauses_s=typical_pauses(pauses_s))
+    each_s = [one * idle / rate_tps / mean_s if mean_s else idle / rate_tps for one in pauses_s]
+    return replace(workload, pauses_s=typical_pauses(each_s))
 
 
 def typical_pauses(pauses_s: Sequence[float]) -> tuple[float, ...]:

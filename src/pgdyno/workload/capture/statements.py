@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from pgdyno.postgres.planner.sql_text import calls_in
 from pgdyno.workload.capture.literals import TOKEN, parameterised
-from pgdyno.workload.capture.syntax import PARAMETER, constants, is_squashed, tree, without_comments
+from pgdyno.workload.capture.syntax import PARAMETER, constants, is_squashed, shared, tree, without_comments
 
 _CONTROL = re.compile(
     r"\s*(?P<begin>BEGIN|START\s+TRANSACTION)\b|"
@@ -47,6 +47,10 @@ _REASONS = (
 )
 _OURS = re.compile(
     r"\bpg_stat_(statements|activity|get_activity|database)|^SELECT pg_catalog\.set_config\(", re.IGNORECASE
+)
+# Foreign keys that are checked at COMMIT: the server sends these itself, also for a replay.
+_CHECK = re.compile(
+    r"SELECT \S+ FROM (?:ONLY )?\S+ x WHERE .* OPERATOR\(pg_catalog\.=\) .* FOR KEY SHARE OF x", re.DOTALL
 )
 _WRITING = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
 _CAST = r"(?:::[^,()\[\]]+(?:\([\d,\s]*\))?)?"
@@ -105,11 +109,11 @@ def look_at(sql: str, writing: Collection[str] = ()) -> Replayable | str:
     parsed = tree(sql) if _QUERY.match(sql) else None
     if parsed is None:
         return _why_unreadable(sql)
-    functions = {name for _, name in calls_in(sql)}
-    if outside := sorted(functions & _OUTSIDE):
+    if outside := sorted({one.name.lower() for one in parsed.find_all(exp.Anonymous)} & _OUTSIDE):
         return f"calls {', '.join(outside)}, with effects outside the database"
     if constants(parsed):
         return "its text contains constants, which a workload does not keep"
+    functions = {name for _, name in calls_in(sql)}
     is_read_only = functions.isdisjoint(writing) and _is_read_only(parsed)
     return Replayable(TransactionPart.QUERY, is_read_only)
 
@@ -150,8 +154,8 @@ def as_counted(sql: str) -> str:
     PostgreSQL 18 shows one value of a list, and numbers parameters in order. All versions show the field of
     EXTRACT as a parameter.
     """
-    without = parameterised(executable(sql), keeps_names=False).sql
-    shorter = _LIST.sub(r"\1\2", without)
+    without = shared(parameterised(executable(sql), keeps_names=False), is_counted=True)
+    shorter = _LIST.sub(r"\1\2", without.sql)
     numbers: dict[str, str] = {}
     renumbered = PARAMETER.sub(lambda found: numbers.setdefault(found[0], f"${len(numbers) + 1}"), shorter)
     return re.sub(r"\s+(?=[)\]])", "", renumbered)
@@ -196,9 +200,9 @@ def is_query(sql: str) -> bool:
     return _QUERY.match(sql) is not None
 
 
-def is_about_statistics(sql: str) -> bool:
-    """Whether a statement reads the statistics used for capturing workloads, as pgdyno's own do."""
-    return _OURS.search(sql) is not None
+def is_of_others(sql: str) -> bool:
+    """Whether a statement is not of an application: it reads statistics, as pgdyno's own, or checks a key."""
+    return _OURS.search(sql) is not None or _CHECK.fullmatch(sql) is not None
 
 
 def note_on(name: str, sql: str) -> str | None:

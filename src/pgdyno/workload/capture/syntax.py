@@ -1,16 +1,19 @@
-"""Statements as syntax trees, parsed by sqlglot."""
+"""Statements as syntax trees, parsed by sqlglot, and the parameters that equal expressions in them share."""
 
 from __future__ import annotations
 
 import logging
 import re
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 
-from pgdyno.workload.capture.literals import NAME, NAMING
+from pgdyno.workload.capture.literals import NAME, NAMING, Parameterised, in_place_of_parameters
 
 PARAMETER = re.compile(r"\$(\d+)")
 _MARK = "pgdyno_parameter_"  # sqlglot takes "$1,$" for the beginning of a quoted text
@@ -22,6 +25,11 @@ _TEXTS = (
     exp.RawString, exp.ByteString, exp.BitString, exp.HexString, exp.UnicodeString, exp.National, exp.Heredoc,
 )  # fmt: skip
 _SQUASHED = re.compile(r"/\*, \.\.\. \*/")  # the rest of a list of constants, since PostgreSQL 18
+_HAS_LISTS = re.compile(r"\bby\b|\bdistinct\s+on\b", re.IGNORECASE)
+_LISTS = (exp.Group, exp.Order, exp.Distinct, exp.Window)
+_WITHIN_LISTS = (exp.Ordered, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)
+_DIGITS = re.compile(rf"(?<={_MARK})\d+")
+_MOST_CHARACTERS = 10_000  # arbitrary: time grows with the square of an expression's depth
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of statements that it does not parse further
 
@@ -117,3 +125,85 @@ def array_operand(node: exp.Expression) -> exp.Expression | None:
         return None
     other: exp.Expression = compared.this if any_of.arg_key == "expression" else compared.expression
     return other
+
+
+def shared(one: Parameterised, *, is_counted: bool = False) -> Parameterised:
+    """Return a statement in which expressions that group or order rows have the same parameters everywhere.
+
+    The server requires it, and counts equal expressions once: pg_stat_statements (``is_counted``) shows
+    ``SELECT date_trunc($1, a) FROM t GROUP BY date_trunc('day', a)``, where $1 is 'day'.
+    """
+    has_lists = bool(one.values) and len(one.sql) <= _MOST_CHARACTERS and _HAS_LISTS.search(one.sql)
+    parsed = tree(one.sql) if has_lists else None
+    known: dict[int, object] = {its: (value, one.types.get(its)) for its, value in one.values.items()}
+    same: dict[int, int] = {}  # parameters, with an equal one of a lower number
+    for query in () if parsed is None else parsed.find_all(exp.Select):
+        listed = [node for each in _within(query, *_LISTS) for node in _elements(each)]
+        whole = {id(node) for node in (*listed, *(column.unalias() for column in query.expressions))}
+        listed = [node for node in listed if not one.values.keys().isdisjoint(_numbers(node))]
+        uses = defaultdict[str, list[exp.Expression]](list)
+        for node in _within(query, *{type(element) for element in listed} - {exp.Placeholder}):
+            uses[_form(node)].append(node)
+        for element in listed:
+            mine, alike = _numbers(element), uses.get(_form(element), [])
+            constants = [known.get(its, its) for its in mine]
+            equal = [use for use in map(_numbers, alike) if [known.get(its, its) for its in use] == constants]
+            if is_counted and not any(one.values.keys().isdisjoint(use) for use in equal):
+                counted = (_numbers(node) for node in alike if id(node) in whole)
+                first = next((use for use in counted if _may_be(use, mine, known)), mine)
+                known.update(zip(first, constants, strict=True))
+                equal.append(first)
+            for numbers in zip(*equal, strict=True):
+                firsts = {_first(its, same) for its in numbers}
+                same |= dict.fromkeys(firsts - {min(firsts)}, min(firsts))
+    return _without(one, same) if same else one
+
+
+def _within(query: exp.Select, *types: type[exp.Expression]) -> Iterator[exp.Expression]:
+    """Yield a query's nodes of these types, without those of subqueries."""
+    return (node for node in query.find_all(*types) if node.find_ancestor(exp.Select) is query)
+
+
+def _elements(listed: exp.Expression) -> Iterator[exp.Expression]:
+    """Yield the expressions in a list, also those grouped by parentheses or ROLLUP."""
+    for node in listed.iter_expressions():
+        yield node
+        if isinstance(node, _WITHIN_LISTS):
+            yield from _elements(node)
+
+
+def _numbers(node: exp.Expression) -> list[int]:
+    found = map(number_of, node.find_all(exp.Placeholder))
+    return [number for number in found if number is not None]
+
+
+def _form(node: exp.Expression) -> str:
+    """Return a text that is equal for expressions that differ only in their parameters."""
+    return _DIGITS.sub("", node.sql())
+
+
+def _may_be(use: Sequence[int], mine: Sequence[int], known: Mapping[int, object]) -> bool:
+    """Whether an expression has parameters that are not ``known`` in place of the constants of ``mine``."""
+    return all(
+        one not in known if other in known else one == other for one, other in zip(use, mine, strict=True)
+    )
+
+
+def _first(number: int, same: Mapping[int, int]) -> int:
+    while number in same:
+        number = same[number]
+    return number
+
+
+def _without(one: Parameterised, same: Mapping[int, int]) -> Parameterised:
+    """Return a statement without the parameters that are the same as others."""
+    gone = sorted(same)
+    new = {
+        its: (first := _first(its, same)) - bisect(gone, first)
+        for its in range(1, parameter_count(one.sql) + 1)
+    }
+    return Parameterised(
+        in_place_of_parameters(one.sql, {number: f"${its}" for number, its in new.items()}),
+        {new[its]: value for its, value in one.values.items() if its not in same},
+        {new[its]: type_ for its, type_ in one.types.items() if its not in same},
+    )

@@ -7,11 +7,12 @@ reuses its key. A column that references a key counts as that key.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pgdyno.model.experiments.captured import (
     CapturedCall,
+    CapturedTransaction,
     ColumnValue,
     NewKey,
     Ordinal,
@@ -208,22 +209,53 @@ def inferred(
     """
     once = {statement: call.statement for statement, call in calls if is_once(call)}
     returned: dict[str, ReturnedValue] = {}
+    results: set[Place] = set()
     for statement, call in calls:
-
-        def parameter(number: int, one: Parameter, statement: int = statement) -> Parameter:
+        parameters = []
+        for number, one in enumerate(call.parameters, 1):
             place = statement, number
             source = returned.get(one.column) if isinstance(one, ColumnValue) else None
-            if source is not None and place in known.steps and statement in once:
-                return replace(source, plus=known.steps[place])
             other, plus = known.shifted.get(place, ((0, 0), 0))
-            if other[0] in once and not isinstance(one, SameValue | ReturnedValue):
-                return SameValue(other[1], once[other[0]], plus)
-            return Ordinal() if place in known.ordinals and statement not in once else one
-
-        yield replace(
-            call, parameters=tuple(parameter(number, one) for number, one in enumerate(call.parameters, 1))
-        )
-        if statement in once and not uses.get(call.statement, RowUse()).is_new:
-            for number, column in enumerate(uses.get(call.statement, RowUse()).returned, 1):
+            # A new key follows from a result alone: keys that are made in step differ by as much here only.
+            is_free = (
+                other in results
+                if isinstance(one, NewKey)
+                else not isinstance(one, SameValue | ReturnedValue)
+            )
+            its = one
+            if source is not None and place in known.steps and statement in once:
+                its = replace(source, plus=known.steps[place])
+            elif other[0] in once and is_free:
+                its = SameValue(other[1], once[other[0]], plus)
+            elif place in known.ordinals and statement not in once:
+                its = Ordinal()
+            if isinstance(its, ReturnedValue) or (its is not one and other in results):
+                results.add(place)
+            parameters.append(its)
+        yield replace(call, parameters=tuple(parameters))
+        use = uses.get(call.statement, RowUse())
+        if statement in once and not use.is_new:
+            for number, column in enumerate(use.returned, 1):
                 if column is not None:
                     returned.setdefault(column.path, ReturnedValue(number, call.statement))
+
+
+def notes_on_inferred(transactions: Iterable[CapturedTransaction]) -> Iterator[str]:
+    """Yield a note on values that follow from the results of queries, which a log does not have."""
+    names = {
+        call.statement: None
+        for one in transactions
+        for call in one.calls
+        if any(map(_is_inferred, call.parameters))
+    }
+    if names:
+        yield (
+            f"{', '.join(names)}: values are inferred to be those of earlier parameters or results of the "
+            "transaction plus a constant, or to number the calls; a log has no results"
+        )
+
+
+def _is_inferred(one: Parameter) -> bool:
+    if isinstance(one, SameValue):
+        return bool(one.plus) and one.statement is not None
+    return isinstance(one, Ordinal) or (isinstance(one, ReturnedValue) and bool(one.plus))

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from pgdyno.postgres.statement_counts import SightedEnd, Sighting
+from pgdyno.postgres.statement_counts import Sighting
 from pgdyno.workload.capture.statements import QUERIES_OR_WITHIN, TransactionPart
 
 _SAME = 0.05  # counts that differ by less are treated as equal: snapshots split transactions
 _ALIKE = 0.02  # difference between counts in one transaction: each session has at most one in progress
 _MANY = 50  # sightings of a block: enough to see two of its statements in a row
-_HARDLY_ANY = 0.005  # share of transactions: those that failed and were rolled back, for example
-_STRAY = 0.15  # share of observed ends that can be of other transactions, if the counts agree
-_AGREE = 0.1  # difference between two counts of the same transactions; the database's is up to a second late
-_FEW_ENDS = 3  # of a kind of transaction: the counts confirm them
+_AGREE = 0.1  # difference between two counts of the same transactions; the database's come late
 _FEW = 5  # sightings: a statement seen more often, but never with another one, is a separate transaction
 
 
@@ -43,14 +40,18 @@ class Grouping:
     """The kinds of transaction, and the gaps in this knowledge.
 
     ``untold`` is the number of blocks with unknown statements. ``guessed`` are statements too short to be
-    seen; they are assigned to the block that ran equally often. ``drawn_rollbacks`` is the share of blocks
-    that are rolled back at random, because it is unknown which ones were.
+    seen; they are assigned to the block that ran equally often. ``is_mixed``: a block may stand for several
+    kinds that were rarely seen, and calls some statements only now and then. ``drawn_rollbacks`` is the share
+    of blocks that are rolled back at random, because it is unknown which ones were. ``uncounted_ends`` is the
+    share of rollbacks where the server did not count COMMIT and ROLLBACK; None: it did.
     """
 
     groups: tuple[SeenTransaction, ...]
     untold: int
     guessed: tuple[int, ...]
+    is_mixed: bool = False
     drawn_rollbacks: float = 0.0
+    uncounted_ends: float | None = None
 
 
 def group(
@@ -73,14 +74,15 @@ def group(
         one.statement for one in sightings if one.is_between
     }
     parts = _connected(queries, pairs)
-    blocks = [part for part in parts if not in_blocks.isdisjoint(part) and _has_query(part, kinds)]
-    alone = [part for part in parts if part not in blocks and _has_query(part, kinds)]
-    strays = [one for part in parts if not _has_query(part, kinds) for one in part]
+    blocks = [part for part in parts if not in_blocks.isdisjoint(part) and has_query(part, kinds)]
+    alone = [part for part in parts if part not in blocks and has_query(part, kinds)]
+    strays = [one for part in parts if not has_query(part, kinds) for one in part]
     if begun < max((_transactions(part, calls) for part in blocks), default=0) / 2:
         begun = 0  # not counted
     singles = sum(calls[one] for part in alone for one in part)
     whole = begun or max(0, transactions - singles)
-    blocks = _kinds(blocks, calls, whole) or _merged(_with_rare_ones_merged(blocks, seen), calls, begun)
+    are_parts = not (agreeing := _kinds(blocks, calls, whole))
+    blocks = agreeing or _merged(_with_rare_ones_merged(blocks, seen), calls, begun)
     blocks = [_ordered(part, pairs) for part in blocks]
     guessed = [
         part[0] for part in alone if seen[part[0]] < _FEW and _host(part[0], blocks, calls) is not None
@@ -91,7 +93,9 @@ def group(
             host.append(one)
     groups = [_group(part, calls, kinds, is_block=True) for part in blocks]
     groups += [_group(part, calls, kinds, is_block=False) for part in alone if part[0] not in guessed]
-    return Grouping(*_with_as_many_blocks(groups, calls, begun), tuple(guessed))
+    found, untold = _with_as_many_blocks(groups, calls, begun)
+    is_mixed = are_parts and any(times % 1 for one in found if one.is_block for _, times in one.calls)
+    return Grouping(found, untold, tuple(guessed), is_mixed=is_mixed)
 
 
 def known(transactions: Iterable[SeenTransaction], kinds: Mapping[int, TransactionPart]) -> Grouping:
@@ -103,15 +107,15 @@ def known(transactions: Iterable[SeenTransaction], kinds: Mapping[int, Transacti
     calls: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
     for one in transactions:
         replayed = {statement: times for statement, times in one.calls if statement in kinds}
-        if _has_query(replayed, kinds):
-            kind = tuple(_with_savepoints_first(tuple(replayed), kinds))
+        if has_query(replayed, kinds):
+            kind = tuple(with_savepoints_first(tuple(replayed), kinds))
             counts[kind] += round(one.count)
             for statement in kind:
                 calls[kind][statement] += round(replayed[statement] * one.count)
     groups = (
         SeenTransaction(
             count,
-            _with_enough_savepoints({one: calls[kind][one] / count for one in kind}, kinds),
+            with_enough_savepoints({one: calls[kind][one] / count for one in kind}, kinds),
             is_block=len(kind) > 1,
         )
         for kind, count in counts.items()
@@ -119,7 +123,7 @@ def known(transactions: Iterable[SeenTransaction], kinds: Mapping[int, Transacti
     return Grouping(tuple(groups), untold=0, guessed=())
 
 
-def _has_query(members: Iterable[int], kinds: Mapping[int, TransactionPart]) -> bool:
+def has_query(members: Iterable[int], kinds: Mapping[int, TransactionPart]) -> bool:
     """Whether statements can form a transaction: a savepoint alone cannot."""
     return any(kinds[one] is TransactionPart.QUERY for one in members)
 
@@ -181,11 +185,11 @@ def _group(
     members: Sequence[int], calls: Mapping[int, int], kinds: Mapping[int, TransactionPart], *, is_block: bool
 ) -> SeenTransaction:
     count = _transactions(members, calls)
-    times = {one: _times(calls[one] / count) for one in _with_savepoints_first(members, kinds)}
-    return SeenTransaction(count, _with_enough_savepoints(times, kinds), is_block)
+    times = {one: rounded_times(calls[one] / count) for one in with_savepoints_first(members, kinds)}
+    return SeenTransaction(count, with_enough_savepoints(times, kinds), is_block)
 
 
-def _with_enough_savepoints(
+def with_enough_savepoints(
     times: dict[int, float], kinds: Mapping[int, TransactionPart]
 ) -> tuple[tuple[int, float], ...]:
     """Return calls with enough savepoints for those that need one: fractional numbers of calls are drawn."""
@@ -260,13 +264,13 @@ def _ordered(members: Sequence[int], pairs: Mapping[tuple[int, int], int]) -> li
     return ordered
 
 
-def _times(times: float) -> float:
+def rounded_times(times: float) -> float:
     """Return a number of calls per transaction, rounded if it is nearly an integer."""
     whole = round(times)
     return float(whole) if whole and abs(times - whole) <= _SAME * whole else times
 
 
-def _with_savepoints_first(ordered: Sequence[int], kinds: Mapping[int, TransactionPart]) -> list[int]:
+def with_savepoints_first(ordered: Sequence[int], kinds: Mapping[int, TransactionPart]) -> list[int]:
     """Return statements with those that need a savepoint moved behind the first one; removed without any."""
     savepoints = [place for place, one in enumerate(ordered) if kinds[one] is TransactionPart.SAVEPOINT]
     if not savepoints:
@@ -288,105 +292,7 @@ def _with_as_many_blocks(
     if len(blocks) == 1 and begun >= (1 - _SAME) * blocks[0].count:
         [only] = blocks
         if sum(calls[one] for one, _ in only.calls) >= (1 - _SAME) * begun:
-            times = tuple((one, _times(its * only.count / begun)) for one, its in only.calls)
+            times = tuple((one, rounded_times(its * only.count / begun)) for one, its in only.calls)
             whole = SeenTransaction(begun, times, is_block=True)
             return tuple(whole if one is only else one for one in groups), 0
     return tuple(groups), max(0, begun - round(sum(one.count for one in blocks)))
-
-
-@dataclass(frozen=True)
-class BlockEnds:
-    """How blocks ended.
-
-    ``ended`` are observed ends. ``rolled_back_share`` is that of all blocks, as the server counted them.
-    """
-
-    ended: Sequence[SightedEnd]
-    rolled_back_share: float
-
-
-def with_ends(grouping: Grouping, kinds: Mapping[int, TransactionPart], ends: BlockEnds) -> Grouping:
-    """Return the kinds of transaction with their ends.
-
-    An observed end can be of another transaction than the statements (see ``SeenEnds``): if the counts agree
-    with it, all transactions of a kind end as most of them did. Otherwise, a kind that ended in both ways is
-    divided. If the counts do not agree with that either, all kinds have the counted share.
-    """
-    blocks = [one for one in grouping.groups if one.is_block]
-    counted, whole = ends.rolled_back_share, sum(one.count for one in blocks)
-    if counted < _HARDLY_ANY or not blocks:
-        return grouping
-    if counted > 1 - _HARDLY_ANY:
-        rolled = (replace(one, is_rolled_back=one.is_block) for one in grouping.groups)
-        return replace(grouping, groups=tuple(rolled))
-    observed = _shares_of_blocks(blocks, ends)
-    groups: list[SeenTransaction] = [one for one in grouping.groups if not one.is_block]
-    ways = (([float(round(share)) for share in observed], _SAME), (observed, _AGREE)) if observed else ()
-    for shares, tolerance in ways:
-        expected = sum(one.count * share for one, share in zip(blocks, shares, strict=True))
-        if abs(expected / whole - counted) <= tolerance:
-            for one, share in zip(blocks, shares, strict=True):
-                groups += _divided(one, kinds, share, _shares_of_statements(one, ends.ended))
-            return replace(grouping, groups=tuple(groups))
-    for one in blocks:
-        groups += _divided(one, kinds, counted, {})
-    return replace(grouping, groups=tuple(groups), drawn_rollbacks=counted)
-
-
-def _shares_of_blocks(blocks: Sequence[SeenTransaction], ends: BlockEnds) -> list[float]:
-    """Return the share of each kind's transactions that were rolled back; an empty list if it is unknown.
-
-    Kinds of which few ends were observed have the rest of the counted rollbacks, if that is all or none.
-    """
-    shares = [_share_of_block(one, ends.ended) for one in blocks]
-    both = list(zip(blocks, shares, strict=True))
-    unknown = sum(one.count for one, share in both if share is None)
-    rest = ends.rolled_back_share * sum(one.count for one in blocks)
-    rest -= sum(one.count * share for one, share in both if share is not None)
-    its = _without_strays(min(1.0, max(0.0, rest / unknown))) if unknown else 0.0
-    return [its if share is None else share for share in shares] if its in {0.0, 1.0} else []
-
-
-def _share_of_block(block: SeenTransaction, ended: Iterable[SightedEnd]) -> float | None:
-    """Return the share of a kind's transactions that were rolled back; None if few ends were observed."""
-    statements = {one for one, _ in block.calls}
-    found = [end.is_rolled_back for end in ended if not statements.isdisjoint(end.statements)]
-    return _without_strays(sum(found) / len(found)) if len(found) >= _FEW_ENDS else None
-
-
-def _shares_of_statements(block: SeenTransaction, ended: Iterable[SightedEnd]) -> dict[int, float]:
-    """Return the share of rolled back transactions among those seen with a statement, if seen often."""
-    seen, rolled_back = Counter[int](), Counter[int]()
-    for end in ended:
-        seen.update(end.statements)
-        rolled_back.update(end.statements if end.is_rolled_back else ())
-    return {
-        one: _without_strays(rolled_back[one] / seen[one]) for one, _ in block.calls if seen[one] >= _FEW_ENDS
-    }
-
-
-def _without_strays(share: float) -> float:
-    return 0.0 if share <= _STRAY else 1.0 if share >= 1 - _STRAY else share
-
-
-def _divided(
-    block: SeenTransaction,
-    kinds: Mapping[int, TransactionPart],
-    rolled_back: float,
-    observed: Mapping[int, float],
-) -> Iterator[SeenTransaction]:
-    """Yield the committed and the rolled back transactions of a kind, each with its statements' calls."""
-    observed = observed if 0 < rolled_back < 1 else {}
-    for is_rolled_back, share in ((False, 1 - rolled_back), (True, rolled_back)):
-        if share < _HARDLY_ANY:
-            continue
-        times = {}
-        for one, its in block.calls:
-            its_share = observed.get(one, rolled_back)
-            part = its * (its_share if is_rolled_back else 1 - its_share) / share
-            if part > _HARDLY_ANY:
-                times[one] = _times(part)
-        if _has_query(times, kinds):
-            ordered = _with_savepoints_first(list(times), kinds)
-            calls = _with_enough_savepoints({one: times[one] for one in ordered}, kinds)
-            yield SeenTransaction(block.count * share, calls, is_block=True, is_rolled_back=is_rolled_back)

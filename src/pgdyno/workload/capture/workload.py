@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median_low
 
-from pgdyno.base import numbers
 from pgdyno.model.experiments.captured import (
     QUANTITIES,
     CapturedStatement,
-    CapturedTransaction,
     CapturedWorkload,
     Omitted,
     Protocol,
     Quantity,
-    ReturnedValue,
     SameValue,
 )
 from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import Ended, NewCounts, SightedEnd, Sighting
 from pgdyno.workload.capture.arguments import NOTHING_NAMED, NamedObjects
+from pgdyno.workload.capture.block_ends import BlockEnds, notes_on_ends, with_ends
 from pgdyno.workload.capture.calls import KeptValues, Statements, control
-from pgdyno.workload.capture.lists import lengthened
+from pgdyno.workload.capture.counted_texts import lengthened
+from pgdyno.workload.capture.name_resolution import is_in_several_schemas
 from pgdyno.workload.capture.parameters import Parameters, parameters_of
 from pgdyno.workload.capture.protocol import UNKNOWN_PROTOCOL, protocol_of
 from pgdyno.workload.capture.row_use import RowUse, row_use
@@ -33,21 +32,14 @@ from pgdyno.workload.capture.statements import (
     TransactionPart,
     base_name,
     executable,
-    is_about_statistics,
+    is_of_others,
     look_at,
     note_on,
     shown,
 )
 from pgdyno.workload.capture.syntax import parameter_count
-from pgdyno.workload.capture.ties import Inferred, Place
-from pgdyno.workload.capture.transactions import (
-    BlockEnds,
-    Grouping,
-    SeenTransaction,
-    group,
-    known,
-    with_ends,
-)
+from pgdyno.workload.capture.ties import Inferred, Place, notes_on_inferred
+from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group, known
 
 # Not time: durations in a log include the waits of commits, which pg_stat_statements does not count.
 _COUNTED_BY_LOGS: tuple[Quantity, ...] = ("calls",)
@@ -165,7 +157,7 @@ def assemble(observed: Observation) -> CapturedWorkload:
         notes=(
             *_notes(observed, grouping, names),
             *((UNKNOWN_PROTOCOL,) if protocol is None and log is None else ()),
-            *_notes_on_inferred(transactions),
+            *notes_on_inferred(transactions),
             *_notes_on_statements(found, names, observed),
             *(f"{names[one]}: {note}" for one, note in text_notes if one in names),
         ),
@@ -195,16 +187,15 @@ def _grouping(
     if observed.log is not None:
         return known(observed.log.transactions, kinds)
     calls = {one: observed.counted.seen[one].calls for one in kinds}
-    ended, others = observed.counted.ended, sum(one.seen.calls for one in omitted)
+    ended, others = observed.counted.ended or Ended(0, 0), sum(one.seen.calls for one in omitted)
     grouping = group(calls, kinds, observed.sightings, max(0, ended.committed + ended.rolled_back - others))
     blocks = sum(one.count for one in grouping.groups if one.is_block)
-    return with_ends(grouping, kinds, BlockEnds(observed.ended, _rolled_back_share(kinds, observed, blocks)))
+    return with_ends(grouping, kinds, _block_ends(kinds, observed, blocks))
 
 
-def _rolled_back_share(kinds: Mapping[int, TransactionPart], observed: Observation, blocks: float) -> float:
-    """Return the share of blocks that ROLLBACK ended, as the server counted them.
-
-    If it counted too few COMMITs and ROLLBACKs, because they were prepared, those of the database count.
+def _block_ends(kinds: Mapping[int, TransactionPart], observed: Observation, blocks: float) -> BlockEnds:
+    """Return how blocks ended. The server counts only the first execution of a prepared COMMIT or ROLLBACK:
+    then the database's counts are taken.
     """
     seen = observed.counted.seen
     committed, rolled_back = (
@@ -212,8 +203,9 @@ def _rolled_back_share(kinds: Mapping[int, TransactionPart], observed: Observati
         for end in (TransactionPart.COMMIT, TransactionPart.ROLLBACK)
     )
     if committed + rolled_back >= blocks / 2:
-        return Ended(committed, rolled_back).rolled_back_share
-    return min(1.0, observed.counted.ended.rolled_back / blocks)
+        return BlockEnds(observed.ended, Ended(committed, rolled_back).rolled_back_share, is_exact=True)
+    of_database = 0 if observed.counted.ended is None else observed.counted.ended.rolled_back
+    return BlockEnds(observed.ended, min(1.0, of_database / blocks), is_exact=False)
 
 
 def _sort(observed: Observation) -> _Sorted:
@@ -222,7 +214,7 @@ def _sort(observed: Observation) -> _Sorted:
         sql = observed.texts.get(one)
         if sql is None:
             found.omitted.append(Omitted(f"(query id {one})", _WITHOUT_TEXT, seen))
-        elif not is_about_statistics(sql):
+        elif not is_of_others(sql):
             why = _take(found, one, sql, observed)
             if why is not None:
                 found.omitted.append(Omitted(_shown(sql, observed), why, seen))
@@ -326,16 +318,19 @@ def _notes(observed: Observation, grouping: Grouping, names: Mapping[int, str]) 
         yield "no transaction was observed in progress: each statement is treated as a transaction"
     elif grouping.untold:
         yield f"the statements of {grouping.untold} blocks (BEGIN … COMMIT) are unknown"
-    if grouping.drawn_rollbacks:
-        yield (
-            f"{numbers.share(grouping.drawn_rollbacks)} of the blocks (BEGIN …) were rolled back, the others "
-            "committed; which ones is unknown, and drawn at random"
-        )
+    yield from notes_on_ends(grouping, is_reset=observed.log is None and observed.counted.ended is None)
     sets = any("set_config" in observed.texts[one].lower() for one in names)
     if observed.named.settings and not sets:
         yield (
             f"policies of {', '.join(observed.named.secured)} read {', '.join(observed.named.settings)}, "
             "which no replayed statement sets: statements on these tables may fail, or find no rows"
+        )
+    if observed.named.locked:
+        yield f"policies of {', '.join(observed.named.locked)} were not read: a table in them was locked"
+    if grouping.is_mixed:
+        yield (
+            "kinds of block (BEGIN …) that were rarely observed may be merged: statements with a fraction of "
+            "a call are drawn independently. A log shows the kinds"
         )
     if grouping.guessed:
         yield (
@@ -344,27 +339,12 @@ def _notes(observed: Observation, grouping: Grouping, names: Mapping[int, str]) 
         )
 
 
-def _notes_on_inferred(transactions: Iterable[CapturedTransaction]) -> Iterator[str]:
-    """Yield a note on values that follow from the results of queries, which a log does not have."""
-    names = {
-        call.statement: None
-        for one in transactions
-        for call in one.calls
-        if any(isinstance(its, ReturnedValue) and its.plus for its in call.parameters)
-    }
-    if names:
-        yield (
-            f"{', '.join(names)}: a value is inferred to be one that an earlier query of the transaction "
-            "returned, plus a constant; a log has no results"
-        )
-
-
 def _notes_on_statements(found: _Sorted, names: Mapping[int, str], observed: Observation) -> Iterator[str]:
     for one, name in names.items():
         note = note_on(name, observed.texts[one])
         if note is not None:
             yield note
-        if observed.ids.get(one, 1) > 1:
+        if observed.ids.get(one, 1) > 1 and is_in_several_schemas(observed.texts[one], observed.columns):
             yield (
                 f"{name}: the server counted {observed.ids[one]} statements with this text, perhaps on "
                 f"tables of other schemas; all of them are replayed with search_path = {observed.search_path}"

@@ -12,7 +12,7 @@ from tests.fix_servers import RealServer
 from pgdyno.postgres.catalogued_tables import Column, IndexScan
 from pgdyno.postgres.connection.connection import connect
 from pgdyno.postgres.inspection.columns import read_columns
-from pgdyno.workload.capture.name_resolution import table_column
+from pgdyno.workload.capture.name_resolution import table_column, why_unknown
 
 pytestmark = pytest.mark.server
 _MADE = (
@@ -23,6 +23,7 @@ _MADE = (
     "CREATE VIEW joined AS SELECT t.id, p.part, count(*) OVER () FROM t LEFT JOIN parts p ON p.t_id = t.id",
     "CREATE VIEW used AS SELECT id, a.name FROM t a JOIN t b USING (id)",
     "CREATE VIEW hidden AS SELECT id FROM t",
+    "CREATE VIEW of_parts AS SELECT part, part + 1 AS next FROM parts",
     "INSERT INTO t SELECT n, 'n', n FROM generate_series(1, 1000) n",
     "CREATE INDEX ON t (name) WHERE id > 3",
     "VACUUM (ANALYZE) t",
@@ -61,6 +62,8 @@ def test_columns_of_named_views_show_those_of_tables(server: RealServer) -> None
         "public.used.id": ("public.t.id", False),
         "public.used.name": ("public.t.name", False),
         "public.hidden.id": None,
+        "public.of_parts.part": None,
+        "public.of_parts.next": None,
     }
     assert found["public.hidden.id"].view == ""  # no statement names it
 
@@ -68,6 +71,24 @@ def test_columns_of_named_views_show_those_of_tables(server: RealServer) -> None
 def test_a_view_is_not_read_unless_a_statement_names_it(server: RealServer) -> None:
     with locked(server, "t"):
         assert columns_of(server, "SELECT part FROM parts")["public.good.id"].view == ""
+
+
+def test_a_locked_table_hides_the_queries_of_its_views_alone(server: RealServer) -> None:
+    texts = 'SELECT * FROM "Very good"', "SELECT part, next FROM of_parts"
+    with locked(server, "t"):
+        found = columns_of(server, *texts)
+    assert found["public.good.id"].view == ""
+    shown = {path: table_column(found[path], list(found.values())) for path in found}
+    assert shown["public.Very good.No"] is None
+    assert shown["public.of_parts.part"] == found["public.parts.part"]
+    assert [
+        why_unknown(found[path], list(found.values()))
+        for path in ("public.good.id", "public.Very good.No", "public.of_parts.next")
+    ] == [
+        "public.good.id is of a view with a locked table",
+        "public.Very good.No is of a view with a locked table",
+        "public.of_parts.next is computed by its view",
+    ]
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from pgdyno.measure.design.schedule import in_random_order, workloads_by_server
-from pgdyno.model.experiments.workload import DataSet, ResetPolicy, Workload
+from pgdyno.model.experiments.captured import CapturedWorkload
+from pgdyno.model.experiments.workload import CapturedLoad, DataSet, ResetPolicy, Workload, usual_clients
 
 READS = Workload("reads", "", DataSet("rows", 1, 100), ResetPolicy.KEEP)
 WRITES = replace(READS, name="writes", reset=ResetPolicy.RESTORE)
@@ -40,3 +41,13 @@ def test_cells_of_a_grid_are_shuffled_and_readers_still_come_first() -> None:
 
 def test_workloads_that_are_no_cells_keep_their_order() -> None:
     assert in_random_order([READS, WRITES], np.random.default_rng(1)) == [READS, WRITES]
+
+
+def test_captured_workloads_have_as_many_clients_as_were_active() -> None:
+    def captured(clients: int) -> Workload:
+        return replace(READS, kind=CapturedLoad(CapturedWorkload("w", "18", 1, "d", 1.0, clients, (), ())))
+
+    assert usual_clients([captured(1)]) == 1
+    assert usual_clients([captured(2), captured(16)]) == 16
+    assert usual_clients([captured(16), READS]) == 4  # no number suits both
+    assert usual_clients([READS]) == usual_clients([]) == 4

@@ -204,3 +204,26 @@ def test_functions_that_depend_on_a_search_path_are_named(
     assert found == (
         caller and f"{message}: {caller} finds it by the search path, and copies are made with an empty one"
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "lacking"),
+    [
+        ("function xml_valid(text) does not exist", "extension postgres_fdw, extension xml2"),
+        (
+            'relation "codes" does not exist',
+            "FOREIGN TABLE public codes me, extension postgres_fdw, extension xml2",
+        ),
+    ],
+)
+def test_what_a_copy_lacks_may_be_the_reason(message: str, lacking: str) -> None:
+    left_out = (
+        "EVENT TRIGGER - audit me",
+        "FOREIGN TABLE public codes me",
+        "extension postgres_fdw",
+        "extension xml2",
+    )
+    assert unqualified_name(message, 'SQL function "ok" statement 1', left_out) == (
+        f'{message}: it may be of {lacking}, which the copy lacks; or SQL function "ok" finds it by the '
+        "search path, and copies are made with an empty one"
+    )

@@ -119,10 +119,12 @@ def test_settings_of_policies_come_with_the_columns_that_are_compared() -> None:
         Policy("app", "Docs", "(lower(\"Owner\") = NULLIF(current_setting('app.\"User\"'::text, true), ''))"),
         Policy("app", "Docs", "(\"Owner\" = current_setting('app.role'::text))"),
         Policy("app", "Docs", "(CURRENT_USER = 'a'::name)"),
+        Policy("app", "Notes", ""),  # it was not read, because a table was locked
     ]
     named = with_policies(NamedObjects(OF_ORDERS), policies, COLUMNS)
     assert named == NamedObjects(
         OF_ORDERS,
         {"app.tenant": "public.orders.tenant", 'app."User"': None, "app.role": "app.Docs.Owner"},
         ("public.orders", "app.Docs"),
+        ("app.Notes",),
     )

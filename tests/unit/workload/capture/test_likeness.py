@@ -67,6 +67,22 @@ def test_wal_of_a_load_that_reads_is_alike_unless_the_replay_writes() -> None:
     assert of(original, {"s0": seen(10, wal_records=5)}).by_quantity["WAL records"] == 0.0
 
 
+def test_few_wal_records_of_hint_bits_make_no_difference() -> None:
+    assert of(workload(seen(1000, wal_records=9)), {"s0": seen(1000)}).by_quantity["WAL records"] == 1.0
+    assert of(workload(seen(1000)), {"s0": seen(1000, wal_records=9)}).by_quantity["WAL records"] == 1.0
+    assert of(workload(seen(1000, wal_records=11)), {"s0": seen(1000)}).by_quantity["WAL records"] == 0.0
+
+
+def test_time_and_blocks_refuse_no_workload_with_other_sessions() -> None:
+    replayed = {"begin": seen(50), "s": seen(100, 900.0), "commit": seen(20), "rollback": seen(30)}
+    load = ReplayedLoad(replayed, transactions=100, failed=0, sessions=(16, 1))
+    found = likeness(replace(BLOCK, clients=16), load)
+    assert found.by_quantity["time"] < 0.5
+    assert (found.is_another_workload, found.most_different) == (False, "sessions")
+    same = likeness(BLOCK, replace(load, sessions=(4, 4)))
+    assert (same.is_another_workload, same.most_different) == (True, "time")
+
+
 def test_a_begin_that_the_server_did_not_count_is_left_out() -> None:
     statements = (
         CapturedStatement("begin", "BEGIN", seen(1), is_prepared=False),

@@ -6,7 +6,7 @@ import pytest
 
 from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.workload.capture.lists import Lengthened, lengthened
+from pgdyno.workload.capture.counted_texts import Lengthened, lengthened
 
 COLUMNS = (
     Column("public", "t", "id", "integer", is_key=True, is_visible=True),

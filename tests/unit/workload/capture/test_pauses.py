@@ -37,7 +37,7 @@ def test_the_mean_is_that_of_all_pauses(pauses_s: list[float]) -> None:
 def test_the_mean_pause_is_that_of_the_time_in_which_sessions_were_idle() -> None:
     # Ten transactions a second and five idle sessions: each transaction is followed by 0.5 s, not 2 s.
     assert with_pauses(TEN_PER_S, [1.0, 3.0], idle=5.0).pauses_s == (0.25, 0.75)
-    assert with_pauses(TEN_PER_S, [0.0, 0.0], idle=5.0).pauses_s == (0.0, 0.0)  # too short to be seen
+    assert with_pauses(TEN_PER_S, [0.0, 0.0], idle=0.01).pauses_s == (0.001, 0.001)  # too short to be seen
     assert with_pauses(replace(TEN_PER_S, seconds=0.0), [1.0], idle=5.0).pauses_s == (1.0,)
 
 

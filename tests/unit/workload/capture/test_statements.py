@@ -9,6 +9,7 @@ from pgdyno.workload.capture.statements import (
     TransactionPart,
     as_counted,
     executable,
+    is_of_others,
     look_at,
     note_on,
     reads_alone,
@@ -31,6 +32,8 @@ from pgdyno.workload.capture.statements import (
         ("INSERT INTO t VALUES ($1)", TransactionPart.QUERY, False),
         ("UPDATE t SET a = $1", TransactionPart.QUERY, False),
         ("DELETE FROM t WHERE a = $1", TransactionPart.QUERY, False),
+        ("INSERT INTO http (a, b) VALUES ($1, $2)", TransactionPart.QUERY, False),
+        ("WITH http(a) AS (SELECT $1) SELECT a FROM http", TransactionPart.QUERY, True),
         ("BEGIN", TransactionPart.BEGIN, True),
         ("begin isolation level serializable", TransactionPart.BEGIN, True),
         ("START TRANSACTION READ ONLY", TransactionPart.BEGIN, True),
@@ -67,6 +70,7 @@ def test_what_can_be_replayed(sql: str, kind: TransactionPart, is_read_only: boo
         ("PREPARE TRANSACTION $1", "a utility statement, which changes more than rows"),
         ("DROP TABLE t", "a utility statement, which changes more than rows"),
         ("ROLLBACK PREPARED $1", "a utility statement, which changes more than rows"),
+        ('SELECT * FROM public."http_get"($1)', "calls http_get, with effects outside the database"),
         ("SELECT dblink_exec($1, $2)", "calls dblink_exec, with effects outside the database"),
         (
             "SELECT pg_notify($1, $2), pg_terminate_backend($3)",
@@ -120,6 +124,7 @@ def test_a_statement_reads_alone_if_no_function_that_it_calls_may_write(
         ("SELECT set_config('app.tenant', $1, $2)", "SELECT set_config($1, $2, $3)"),
         ("SELECT a = ANY (ARRAY[$1::bigint, $2::bigint])", "SELECT a = ANY (ARRAY[$1 /*, ... */])"),
         ("SELECT a FROM t WHERE b = mood'ok'", "SELECT a FROM t WHERE b = mood $1"),
+        ("SELECT a % $1 FROM t GROUP BY a % $1", "SELECT a % $1 FROM t GROUP BY a % 10"),
     ],
 )
 def test_a_statement_is_known_again_as_the_server_counts_it(sent: str, shown_by_server: str) -> None:
@@ -203,3 +208,14 @@ def test_one_text_with_several_ids_is_one_statement() -> None:
 )
 def test_a_statement_writes_by_its_outermost_command(sql: str, command: str | None) -> None:
     assert writing_command(sql) == command
+
+
+def test_checks_of_foreign_keys_and_statistics_are_not_of_an_application() -> None:
+    # As servers count a deferred key of two columns, which they check at COMMIT.
+    check = (
+        'SELECT $3 FROM ONLY "public"."parent" x WHERE "id" OPERATOR(pg_catalog.=) $1 AND "b" '
+        "OPERATOR(pg_catalog.=) $2 FOR KEY SHARE OF x"
+    )
+    assert is_of_others(check)
+    assert is_of_others("SELECT calls FROM pg_stat_statements")
+    assert not is_of_others("SELECT id FROM parent x WHERE id = $1 FOR KEY SHARE OF x")

@@ -142,3 +142,11 @@ def test_nothing_is_inferred_from_statements_that_are_called_several_times() -> 
     drawn = ColumnValue(NEXT)
     numbered = [(_UPDATE, call("update", drawn, times=3.0)), (_ORDER, call("order", drawn))]
     assert [one.parameters for one in inferred(numbered, {}, known)] == [(drawn,), (drawn,)]
+
+
+def test_keys_that_are_made_in_step_stay_new() -> None:
+    known = Inferred(shifted={(_LINE, 1): ((_ORDER, 1), 4000)})
+    numbered = [(_ORDER, call("order", NewKey(ORDER))), (_LINE, call("invoice", NewKey("s.invoices.id")))]
+    assert [one.parameters for one in inferred(numbered, {}, known)] == [
+        (NewKey(ORDER),), (NewKey("s.invoices.id"),),
+    ]  # fmt: skip

@@ -7,15 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from pgdyno.postgres.statement_counts import SightedEnd, Sighting
+from pgdyno.postgres.statement_counts import Sighting
 from pgdyno.workload.capture.statements import TransactionPart
-from pgdyno.workload.capture.transactions import (
-    BlockEnds,
-    Grouping,
-    SeenTransaction,
-    group,
-    with_ends,
-)
+from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group
 
 BEGIN, END, READ, WRITE, ALONE = 1, 2, 3, 4, 5
 KINDS = {
@@ -166,48 +160,6 @@ def test_blocks_are_not_filled_with_statements_that_were_called_too_rarely() -> 
     )
 
 
-def ends(*each: tuple[Sequence[int], bool], times: int = 10) -> list[SightedEnd]:
-    return [SightedEnd(frozenset(statements), is_rolled_back) for statements, is_rolled_back in each] * times
-
-
-BLOCKS = Grouping(
-    (
-        SeenTransaction(600, ((READ, 2.0),), is_block=True),
-        SeenTransaction(400, ((READ, 1.0), (WRITE, 1.0)), is_block=True),
-        SeenTransaction(70, ((ALONE, 1.0),), is_block=False),
-    ),
-    untold=0,
-    guessed=(),
-)
-
-
-def test_without_rollbacks_or_with_nothing_else_no_end_needs_to_be_seen() -> None:
-    assert with_ends(BLOCKS, KINDS, BlockEnds([], 0.004)) == BLOCKS
-    found = with_ends(BLOCKS, KINDS, BlockEnds([], 1.0)).groups
-    assert [one.is_rolled_back for one in found] == [True, True, False]
-
-
-def test_a_kind_of_which_some_were_rolled_back_becomes_two_with_their_statements() -> None:
-    # Of 1,000 blocks all read and 400 write; those that write are committed, half of the others as well.
-    mixed = Grouping((SeenTransaction(1000, ((READ, 1.0), (WRITE, 0.4)), is_block=True),), 0, ())
-    observed = ends(*[([READ, WRITE], False)] * 4, *[([READ], True)] * 3, *[([READ], False)] * 3)
-    found = with_ends(mixed, KINDS, BlockEnds(observed, 0.31))
-    committed, rolled_back = found.groups
-    assert [committed.count, rolled_back.count] == pytest.approx([700, 300])
-    assert dict(committed.calls) == {READ: 1.0, WRITE: pytest.approx(0.571, abs=0.001)}
-    assert dict(rolled_back.calls) == {READ: 1.0}
-    assert (committed.is_rolled_back, rolled_back.is_rolled_back, found.drawn_rollbacks) == (False, True, 0.0)
-
-
-def test_where_counts_do_not_agree_all_kinds_have_the_counted_share() -> None:
-    observed = ends(([READ], True), ([READ, WRITE], False))  # half of them, but a tenth was counted
-    found = with_ends(BLOCKS, KINDS, BlockEnds(observed, 0.1))
-    assert [(one.count, one.is_rolled_back) for one in found.groups] == [
-        (70, False), (540, False), (60, True), (360, False), (40, True),
-    ]  # fmt: skip
-    assert found.drawn_rollbacks == 0.1
-
-
 def test_a_statement_after_which_a_transaction_was_idle_is_part_of_a_block() -> None:
     sightings = [Sighting(1, "at 0", ALONE, is_between=True)]
     [only] = group({BEGIN: 10, ALONE: 10}, KINDS, sightings).groups
@@ -217,9 +169,10 @@ def test_a_statement_after_which_a_transaction_was_idle_is_part_of_a_block() -> 
 def test_a_block_that_was_hardly_seen_is_taken_for_a_part_of_the_others() -> None:
     calls = {READ: 10, WRITE: 10, ALONE: 7, 6: 7}
     kinds = {**KINDS, 6: TransactionPart.QUERY}
-    few = group(calls, kinds, seen(*[[READ, WRITE]] * 20, [ALONE, 6])).groups  # nor did the server count them
-    many = group(calls, kinds, seen(*[[READ, WRITE]] * 20, *[[ALONE, 6]] * 20)).groups
-    assert ([len(one.calls) for one in few], [len(one.calls) for one in many]) == ([4], [2, 2])
+    few = group(calls, kinds, seen(*[[READ, WRITE]] * 20, [ALONE, 6]))  # nor did the server count them
+    many = group(calls, kinds, seen(*[[READ, WRITE]] * 20, *[[ALONE, 6]] * 20))
+    assert [[len(one.calls) for one in found.groups] for found in (few, many)] == [[4], [2, 2]]
+    assert (few.is_mixed, many.is_mixed) == (True, False)
 
 
 def test_blocks_that_are_as_many_as_the_server_counted_stay_apart_however_rarely_they_were_seen() -> None:

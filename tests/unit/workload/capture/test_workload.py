@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,6 +57,7 @@ def captured(
     ends: Mapping[str, Sequence[bool]] | None = None,
     several: Mapping[str, int] | None = None,
     betweens: Sequence[str] = (),
+    columns: Sequence[Column] = COLUMNS,
 ) -> CapturedWorkload:
     """Assemble what a server has seen of statements, each with its calls; ``pairs`` followed each other."""
     ids = {sql: number for number, sql in enumerate(statements, 1)}
@@ -77,7 +79,7 @@ def captured(
             counted=NewCounts(counted, {}, nested_calls, ended, is_evicting),
             texts={number: sql for sql, number in ids.items()},
             types={ids[sql]: found for sql, found in (types or {}).items()},
-            columns=COLUMNS,
+            columns=columns,
             sightings=sightings,
             ended=[
                 SightedEnd(frozenset({ids[sql]}), is_rolled_back)
@@ -163,11 +165,16 @@ def test_the_database_counts_rollbacks_that_were_prepared() -> None:
 
 
 def test_a_text_with_several_query_ids_has_a_note() -> None:
-    found = captured({READ: 10}, several={READ: 3})
+    other = replace(COLUMNS[0], schema="tenant", is_visible=False)
+    found = captured({READ: 10}, several={READ: 3}, columns=(*COLUMNS, other))
     assert (
         "select-accounts: the server counted 3 statements with this text, perhaps on tables of other "
         "schemas; all of them are replayed with search_path = public"
     ) in found.notes
+
+
+def test_a_text_of_one_table_with_several_query_ids_needs_none() -> None:
+    assert not any("counted" in note for note in captured({READ: 10}, several={READ: 2}).notes)
 
 
 def test_blocks_without_a_counted_begin_get_one() -> None:
@@ -269,6 +276,8 @@ def test_sequences_settings_and_types_are_assumed_with_notes() -> None:
         "select: values of $1, $2 are drawn by type only",
         "select: assumed types of parameters: $1 integer",
     )
+    locked = assemble(observed(texts, named=NamedObjects(locked=("public.accounts", "app.Docs"))))
+    assert "policies of public.accounts, app.Docs were not read: a table in them was locked" in locked.notes
     setting = assemble(observed({1: "SELECT set_config($1, $2, $3)"}, named=named))
     assert not any("policies of" in note for note in setting.notes)
 
@@ -347,8 +356,8 @@ def test_a_number_that_is_inferred_from_a_query_is_noted() -> None:
     found = logged(dict.fromkeys(block, 10), [(10, block)], steps=steps)
     assert found.transactions[0].calls[2].parameters[0] == ReturnedValue(1, "select-accounts", plus=1)
     assert (
-        "update-accounts: a value is inferred to be one that an earlier query of the transaction returned, "
-        "plus a constant; a log has no results"
+        "update-accounts: values are inferred to be those of earlier parameters or results of the "
+        "transaction plus a constant, or to number the calls; a log has no results"
     ) in found.notes
 
 

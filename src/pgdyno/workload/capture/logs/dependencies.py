@@ -18,9 +18,10 @@ _MOST_REPEATED = 3  # calls of a statement compared per transaction: more transa
 _MOST_PLACES = 100  # parameters compared per transaction, and per call: arbitrary
 _MOST_PAIRS = 200_000  # in total: they take some ten megabytes
 _MOST_ROWS = 100_000  # whose last value is known: arbitrary
+_MOST_OF_A_ROW = 20  # parameters of a statement that sets a counter: arbitrary
 _LONGEST = 100  # characters of a compared value
 _EQUAL = 0.95  # of the calls: some transactions may differ
-_VARIED = 5  # distinct values needed: constants that happen to be equal are not a tie
+_VARIED = 5  # changes of value needed: constants that happen to be equal are not a tie
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -39,9 +40,14 @@ class TransactionSoFar:
 
 @dataclass
 class _Pair:
-    """An earlier parameter and a later one. ``difference`` is that of their first values, if integers."""
+    """An earlier parameter and a later one. ``difference`` is that of their first values, if integers.
+
+    ``changes`` counts how often the later one was not as before: a constant is no tie.
+    """
 
     difference: int | None
+    last: str = ""
+    changes: int = 0
     compared: int = 0
     equal: int = 0
     shifted: int = 0
@@ -53,10 +59,9 @@ class Dependencies:
 
     _calls: Counter[int] = field(default_factory=Counter)
     _pairs: dict[tuple[Place, Place], _Pair] = field(default_factory=dict)
-    _values: defaultdict[Place, set[str]] = field(default_factory=lambda: defaultdict(set))
     _ordinals: defaultdict[Place, Counter[bool]] = field(default_factory=lambda: defaultdict(Counter))
     _steps: defaultdict[Place, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    _last: dict[tuple[Place, tuple[str | None, ...]], int] = field(default_factory=dict)
+    _last: dict[int, int] = field(default_factory=dict)  # by hash of the place and the other values
 
     def add(self, so_far: TransactionSoFar, statement: int, values: Mapping[int, str | None]) -> None:
         """Compare a call's values, and add them to those of its transaction."""
@@ -78,18 +83,17 @@ class Dependencies:
         """Return for each parameter the earlier ones that are the same value, without coincidences."""
         found: dict[Place, list[Place]] = {place: [] for _, place in self._pairs}
         for (earlier, place), pair in self._pairs.items():
-            if pair.equal >= _EQUAL * pair.compared and self._is_varied(place):
+            if pair.equal >= _EQUAL * pair.compared and pair.changes >= _VARIED:
                 found[place].append(earlier)
         return found
 
     def shifted(self) -> dict[Place, tuple[Place, int]]:
         """Return parameters that differ from an earlier one of another statement by the same number."""
         found: dict[Place, tuple[Place, int]] = {}
-        for (earlier, place), pair in self._pairs.items():
-            if not pair.difference or earlier[0] == place[0] or place in found:
-                continue
-            if pair.shifted >= _EQUAL * pair.compared and self._is_varied(place):
-                found[place] = earlier, pair.difference
+        for (earlier, place), pair in sorted(self._pairs.items(), key=lambda its: -its[1].compared):
+            is_shifted = pair.shifted >= _EQUAL * pair.compared and pair.changes >= _VARIED
+            if pair.difference and is_shifted and earlier[0] != place[0]:
+                found.setdefault(place, (earlier, pair.difference))
         return found
 
     def ordinals(self) -> frozenset[Place]:
@@ -109,12 +113,7 @@ class Dependencies:
                 found[place] = step
         return found
 
-    def _is_varied(self, place: Place) -> bool:
-        return len(self._values[place]) >= _VARIED
-
     def _compare(self, so_far: TransactionSoFar, place: Place, value: str) -> None:
-        if len(self._values[place]) < _VARIED:
-            self._values[place].add(value)
         call = so_far.calls[place[0]]
         if call > 1:  # the first call of a statement that is called once would be 1 by chance
             self._ordinals[place][value == str(call)] += 1
@@ -127,12 +126,16 @@ class Dependencies:
                     continue
                 pair = self._pairs[earlier, place] = _Pair(_difference(other, value))
             pair.compared += 1
+            pair.changes += value != pair.last
+            pair.last = value
             pair.equal += value == other
             pair.shifted += pair.difference is not None and _difference(other, value) == pair.difference
 
     def _take_step(self, place: Place, value: int, values: Mapping[int, str | None]) -> None:
         """Compare a value with the last one of a call that is equal but for this parameter."""
-        row = place, tuple(other for number, other in values.items() if number != place[1])
+        if len(values) > _MOST_OF_A_ROW:
+            return
+        row = hash((place, *(other for number, other in values.items() if number != place[1])))
         before = self._last.get(row)
         if before is not None:
             self._steps[place][value - before] += 1

@@ -26,11 +26,14 @@ _PARAMETERS = re.compile(r"parameters: ", re.IGNORECASE)  # with a capital lette
 _UNNAMED = "<unnamed>"  # followed by "/" and the portal's name, if it has one
 _CUT = "..."  # the end of a value truncated to log_parameter_max_length
 _PREPARED = "prepare: "  # before the text of PREPARE, in the detail of EXECUTE
-# As translations have it: a duration after other words, or a statement after words and a colon.
+# As translations have it: a duration, or a statement, after a word that a statement's name may follow.
 _FOREIGN = re.compile(
-    r"(?!duration: )[^\d\n]{2,40}\d+\.\d{3} \w"
-    r"|[^:\n]{1,60}: ?(?i:SELECT|INSERT|UPDATE|DELETE|WITH|BEGIN|COMMIT|ROLLBACK)\b"
+    r"(?!duration: )[^\W\d_]{1,30}(?: [^\s:]{1,63})? ?"
+    r"(?::? ?\d+\.\d{3} \w|: ?(?i:SELECT|INSERT|UPDATE|DELETE|WITH|BEGIN|COMMIT|ROLLBACK)\b)"
 )
+_NOT_LOG = frozenset(
+    {"DEBUG", "INFO", "NOTICE", "WARNING"}
+)  # severities of messages that are not about statements
 
 
 @dataclass(slots=True)  # not frozen: a log has millions, and frozen ones take twice as long to make
@@ -67,7 +70,8 @@ class Logged:
     """A step of a statement, or only a duration. ``sql`` is None for only a duration.
 
     ``is_execution``: the step runs the statement from its beginning. ``is_parse``: it only parses it.
-    ``values`` are the parameters' values by number, without truncated ones; None is NULL.
+    ``values`` are the parameters' values by number, without truncated ones; None is NULL. ``sent`` is the
+    text of EXECUTE.
     """
 
     sql: str | None
@@ -76,6 +80,7 @@ class Logged:
     is_execution: bool = False
     is_parse: bool = False
     values: dict[int, str | None] = field(default_factory=dict)
+    sent: str = ""
 
     @property
     def is_simple(self) -> bool:
@@ -109,12 +114,12 @@ def _executed(logged: Logged, detail: str) -> Logged:
     arguments, prepared = arguments_of(sql), prepared_by(detail.removeprefix(_PREPARED))
     if arguments is None or prepared is None:
         return logged
-    return replace(logged, sql=prepared, protocol="prepared", values=arguments)
+    return replace(logged, sql=prepared, protocol="prepared", values=arguments, sent=sql)
 
 
-def is_foreign(message: str) -> bool:
-    """Whether a message without a statement looks like one about a statement in another language."""
-    return _FOREIGN.match(message) is not None
+def is_foreign(entry: LogEntry) -> bool:
+    """Whether an entry without a statement looks like one about a statement in another language."""
+    return entry.severity not in _NOT_LOG and _FOREIGN.match(entry.message) is not None
 
 
 def _protocol(step: str, name: str | None) -> Protocol:

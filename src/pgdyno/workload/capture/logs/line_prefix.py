@@ -41,7 +41,7 @@ _SEVERITIES = "DEBUG[1-5]?|INFO|NOTICE|WARNING|LOG|ERROR|FATAL|PANIC"
 _PARTS = "DETAIL|HINT|QUERY|CONTEXT|LOCATION|STATEMENT|BACKTRACE"
 _SUCCESS = "00000: "  # the SQLSTATE of messages about statements, with log_error_verbosity = verbose
 _ENGLISH = rf"(?:(?P<severity>{_SEVERITIES})|(?P<part>{_PARTS})):  (?:{_SUCCESS})?(?P<text>[^\n]*)"
-_OF_ANY_LANGUAGE = r"(?P<word>[^\W\d_]{2,20}) ?:  "
+_OF_ANY_LANGUAGE = rf"(?:{_SEVERITIES}|{_PARTS}|(?P<word>[^\W\d_]{{2,20}}) ?):  "
 _BEGINNING = re.compile(rf"[^\n]{{0,300}}?\b(?:{_SEVERITIES}|{_PARTS}):(?=  )")
 _MOST_NAMES = 10_000  # kept between lines: arbitrary
 
@@ -135,7 +135,7 @@ def prefix_pattern(prefix: str, databases: Collection[str] = ()) -> LinePattern:
 def foreign_severity(head: Iterable[str], prefix: str) -> str | None:
     """Return the first word of another language in place of a severity; None without one."""
     pattern = re.compile(_pattern(prefix, "?", None) + _OF_ANY_LANGUAGE)
-    return next((found["word"] for line in head if (found := pattern.match(line))), None)
+    return next((word for line in head if (found := pattern.match(line)) and (word := found["word"])), None)
 
 
 def beginning(line: str) -> str | None:

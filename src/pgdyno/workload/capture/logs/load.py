@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ from pgdyno.postgres.statement_counts import Seen
 from pgdyno.workload.capture.logs.dependencies import Dependencies, TransactionSoFar
 from pgdyno.workload.capture.logs.entry import LogEntry, Logged, is_foreign, read_message
 from pgdyno.workload.capture.logs.line_prefix import UNKNOWN
-from pgdyno.workload.capture.logs.sequences import MOST_KINDS, LoggedSession, Sequences
+from pgdyno.workload.capture.logs.sequences import LoggedSession, Sequences
 from pgdyno.workload.capture.logs.texts import MOST_CHARACTERS, MOST_PARAMETERS, MOST_TEXTS, Execution, Texts
 from pgdyno.workload.capture.logs.values import Values
 from pgdyno.workload.capture.protocol import note_on_protocols
@@ -78,11 +76,10 @@ class LoggedLoad:
     _sessions: dict[str, _Running] = field(default_factory=dict)
     _busy_s: float = 0.0
     _pauses: list[float] = field(default_factory=list)
+    _failed: int = 0
     _has_milliseconds: bool = False
     _spans: list[list[float]] = field(default_factory=list)  # first and last time of each file
-    # Times of sessions that executed statements: of the first statement or entry, and of the last entry.
-    _firsts: array[float] = field(default_factory=lambda: array("d"))
-    _lasts: array[float] = field(default_factory=lambda: array("d"))
+    _connected_s: float = 0.0  # of sessions that executed statements: from the first one to the last entry
 
     def read(self, entries: Iterable[LogEntry | None]) -> None:
         """Add the entries of a file; those of a session are in order."""
@@ -124,14 +121,10 @@ class LoggedLoad:
         return self._busy_s / self.seconds if self.seconds > 0 else 1.0
 
     @property
-    def most_sessions(self) -> int | None:
-        """The largest number of sessions at a time that executed statements; None without milliseconds."""
-        if not self._has_milliseconds:
-            return None
-        firsts, lasts = sorted(self._firsts), sorted(self._lasts)
-        return max(
-            (began - bisect_left(lasts, first_s) for began, first_s in enumerate(firsts, 1)), default=0
-        )
+    def sessions(self) -> float | None:
+        """The mean number of sessions that executed statements; None without milliseconds."""
+        is_known = self._has_milliseconds and self.seconds > 0
+        return self._connected_s / self.seconds if is_known else None
 
     @property
     def pauses_s(self) -> Sequence[float]:
@@ -183,12 +176,11 @@ class LoggedLoad:
                 f"{self.texts.long} calls left out: their statements have more than {MOST_PARAMETERS} "
                 "parameters"
             )
-        if self.sequences.cut:
-            yield f"{self.sequences.cut} transactions left out: incomplete at the beginning or end of the log"
-        if self.sequences.late:
-            yield f"{self.sequences.late} transactions left out: they are not of the first {MOST_KINDS} kinds"
+        yield from self.sequences.notes()
         if self.unread:
             yield f"{self.unread} entries could not be read: they are too long, incomplete or ambiguous"
+        if self._failed:
+            yield f"{self._failed} statements failed and are left out; others of their transactions are not"
         if self.foreign:
             yield f"{self.foreign} messages are not in English: their statements are left out"
         if note := note_on_protocols(self.sent):
@@ -229,7 +221,7 @@ class LoggedLoad:
         running = self._running(entry)
         logged = read_message(entry.message, entry.detail)
         if logged is None:
-            self.foreign += is_foreign(entry.message)
+            self.foreign += is_foreign(entry)
             return
         if logged.sql is None:
             self._count(running, logged.ms, entry.at_s)
@@ -239,7 +231,7 @@ class LoggedLoad:
             self._named += 1
         if not logged.is_execution:
             return
-        running.text, running.logged = logged.sql, logged
+        running.text, running.logged = logged.sent or logged.sql, logged
         running.began_s = None if entry.at_s is None else entry.at_s - (logged.ms or 0.0) / 1000
         if running.began_s is not None:
             running.first_s = min(running.first_s, running.began_s)
@@ -261,6 +253,7 @@ class LoggedLoad:
 
     def _fail(self, entry: LogEntry) -> None:
         """Discard a failed statement, which pg_stat_statements does not count either."""
+        self._failed += bool(entry.query)
         running = self._sessions.get(entry.session)
         if running is not None and entry.query in {"", running.text}:
             running.waiting = ()
@@ -271,10 +264,10 @@ class LoggedLoad:
         running.session.leave()
         busy_s = running.session.busy_s
         if running.is_working and running.first_s <= running.last_s:
-            self._firsts.append(running.first_s)
-            self._lasts.append(running.last_s)
             # Statements may have begun before the log, and durations be rounded.
-            busy_s = min(busy_s, self._covered_s(running.first_s, running.last_s))
+            connected_s = self._covered_s(running.first_s, running.last_s)
+            self._connected_s += connected_s
+            busy_s = min(busy_s, connected_s)
         self._busy_s += busy_s
 
     def _count(self, running: _Running, ms: float | None = None, ended_s: float | None = None) -> None:

@@ -36,6 +36,13 @@ class Sequences:
         self._counts[kind] += 1
         self._calls.setdefault(kind, Counter()).update(calls)
 
+    def notes(self) -> Iterator[str]:
+        """Yield the transactions that are left out."""
+        if self.cut:
+            yield f"{self.cut} transactions left out: incomplete at the beginning or end of the log"
+        if self.late:
+            yield f"{self.late} transactions left out: they are not of the first {MOST_KINDS} kinds"
+
     def kinds(self) -> Iterator[SeenTransaction]:
         """Yield the kinds of transaction; BEGIN and COMMIT are among the statements of blocks."""
         for kind, count in self._counts.items():

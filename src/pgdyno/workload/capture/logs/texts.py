@@ -6,17 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pgdyno.workload.capture.counted_texts import with_places
 from pgdyno.workload.capture.literals import Parameterised, parameterised, statements_of
 from pgdyno.workload.capture.statements import (
     TransactionPart,
     executable,
-    is_about_statistics,
+    is_of_others,
     is_query,
     look_at,
     shown,
 )
-from pgdyno.workload.capture.syntax import parameter_count
+from pgdyno.workload.capture.syntax import parameter_count, shared
 
 MOST_TEXTS = 5000
 """Maximum number of distinct statements, as in pg_stat_statements by default."""
@@ -161,12 +160,12 @@ class Texts:
 
 def _statements(text: str, *, is_simple: bool) -> list[Parameterised]:
     parts = statements_of(text) if is_simple else [text]
-    return [one for one in map(_without_constants, parts) if not is_about_statistics(one.sql)]
+    return [one for one in map(_without_constants, parts) if not is_of_others(one.sql)]
 
 
 def _without_constants(text: str) -> Parameterised:
     """Return a statement without constants, or only its first words if it is not replayed."""
-    whole = parameterised(with_places(text))
+    whole = shared(parameterised(text))
     sql = whole.sql.rstrip(";").rstrip()
     savepoint = _SAVEPOINT.fullmatch(sql)
     if savepoint is not None:

@@ -63,6 +63,18 @@ def test_differences_that_vary_and_constants_are_not_shifted() -> None:
     assert own.shifted() == {}
 
 
+def test_a_pair_that_was_seen_once_is_no_tie_however_varied_the_parameter() -> None:
+    alone = [[(WRITE, {1: str(1000 + 7 * one)})] for one in range(9)]
+    once = [(READ, {1: "17"}), (WRITE, {1: "123456789"})]
+    found = dependencies(*alone, once)
+    assert (found.shifted(), found.earlier()) == ({}, {(WRITE, 1): []})
+
+
+def test_the_memory_of_counters_is_bounded_by_parameters() -> None:
+    wide = {number: str(number) for number in range(1, 100)}
+    assert dependencies(*([(WRITE, {**wide, 1: str(one)})] for one in range(9))).steps() == {}
+
+
 def test_numbers_of_lines_are_ordinals() -> None:
     order = [(WRITE, {1: str(line), 2: str(77 + line % 2)}) for line in range(1, 5)]
     assert dependencies(order, order, order).ordinals() == {(WRITE, 1)}

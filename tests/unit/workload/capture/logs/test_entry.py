@@ -76,6 +76,13 @@ def test_execute_runs_the_statement_of_prepare_in_its_detail() -> None:
         "SELECT a FROM t WHERE b = $1::int AND c IN ($2, $3)", 1.5, "prepared", True,
     )  # fmt: skip
     assert found.values == {1: "1", 2: "it's"}
+    assert found.sent == "EXECUTE s(1, 'it''s', now())"
+
+
+@pytest.mark.parametrize("sql", ["EXECUTE s(1); SELECT f(2)", "PREPARE s AS SELECT 1; UPDATE t SET a = 1"])
+def test_several_statements_stay_with_execute_and_prepare_among_them(sql: str) -> None:
+    found = read_message(f"statement: {sql}", "prepare: PREPARE s (int) AS SELECT $1")
+    assert found == Logged(sql, None, "simple", is_execution=True)
 
 
 def test_prepare_runs_nothing_and_execute_without_detail_is_not_known() -> None:

@@ -253,7 +253,10 @@ def test_a_line_is_shown_up_to_its_severity() -> None:
 def test_severities_of_other_languages_are_found(severity: str, message: str) -> None:
     head = lines(f"no entry\n{AT} [7] app@shop app=x {severity}:  {message}\n")
     assert foreign_severity(head, PREFIX) == severity
-    assert foreign_severity(["no entry\n"], PREFIX) is None
+    ambiguous = [
+        f"{AT} [7] app@shop app=x LOG:  statement: SELECT 1 -- {word}:  y\n" for word in ("LOG", "FOO")
+    ]
+    assert foreign_severity(["no entry\n", *ambiguous], PREFIX) is None
 
 
 def test_an_entry_that_is_too_long_is_left_out() -> None:
