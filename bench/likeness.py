@@ -10,7 +10,7 @@ import argparse
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tests.fix_servers import RealServer, as_unprivileged, running_server
@@ -64,7 +64,7 @@ def main() -> None:
 def _captured(server: RealServer, title: str, seconds: float) -> tuple[CapturedWorkload, float]:
     """Return the workload, and the share of a CPU that the capture's session took while it watched."""
     name = title.partition(",")[0]
-    dsn = server.dsn_for("postgres", name)
+    dsn = server.reading_dsn(name)
     with _load(server, name, _KEYS.get(title, "")):
         time.sleep(2)
         shares: list[float] = []
@@ -85,8 +85,9 @@ def _watch(server: RealServer, name: str, seconds: float, shares: list[float]) -
 
 
 def _row(name: str, workload: CapturedWorkload, done: Replay, share: float) -> str:
-    each: Mapping[str, float] = done.likeness.by_quantity
-    figures = [f"**{done.likeness.least:.2f}**", *(f"{value:.2f}" for value in each.values())]
+    found = done.likeness
+    each = (value for name, value in found.by_quantity.items() if name not in found.of_transactions)
+    figures = [f"**{found.least:.2f}**", *(f"{value:.2f}" for value in each)]
     return f"| {name} | {workload.replayed_share:.1%} | {' | '.join(figures)} | {share:.2%} |"
 
 

@@ -65,7 +65,7 @@ def group(
     ``calls`` has the number of calls of each statement, ``kinds`` its role in a transaction, ``transactions``
     is the number of transactions that the database counted. pg_stat_statements counts only the first
     execution of a prepared BEGIN: with fewer of them than blocks, blocks are as many as the calls of their
-    statements.
+    statements, or as the transactions that are left if these are far more.
     """
     pairs, seen = _pairs(sightings), Counter(one.statement for one in sightings)
     queries = [one for one in calls if kinds[one] in QUERIES_OR_WITHIN]
@@ -82,7 +82,7 @@ def group(
     singles = sum(calls[one] for part in alone for one in part)
     whole = begun or max(0, transactions - singles)
     are_parts = not (agreeing := _kinds(blocks, calls, whole))
-    blocks = agreeing or _merged(_with_rare_ones_merged(blocks, seen), calls, begun)
+    blocks = agreeing or _merged(_with_rare_ones_merged(blocks, seen), calls, begun or whole)
     blocks = [_ordered(part, pairs) for part in blocks]
     guessed = [
         part[0] for part in alone if seen[part[0]] < _FEW and _host(part[0], blocks, calls) is not None
@@ -93,6 +93,11 @@ def group(
             host.append(one)
     groups = [_group(part, calls, kinds, is_block=True) for part in blocks]
     groups += [_group(part, calls, kinds, is_block=False) for part in alone if part[0] not in guessed]
+    if not begun and len(blocks) == 1:
+        # Statements that take turns, as on several tables, are called less often than there are blocks.
+        is_more = whole - _transactions(blocks[0], calls) > _AGREE * transactions
+        is_enough = sum(calls[one] for one in blocks[0]) >= whole
+        begun = whole if is_more and is_enough else 0
     found, untold = _with_as_many_blocks(groups, calls, begun)
     is_mixed = are_parts and any(times % 1 for one in found if one.is_block for _, times in one.calls)
     return Grouping(found, untold, tuple(guessed), is_mixed=is_mixed)

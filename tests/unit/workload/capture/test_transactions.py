@@ -151,6 +151,16 @@ def test_blocks_are_as_many_as_their_statements_where_begin_was_not_counted() ->
     assert found.untold == 0
 
 
+def test_prepared_blocks_that_take_turns_on_tables_are_as_many_as_the_database_counted() -> None:
+    # As sysbench does it: 1,000 blocks read and write one of four tables each.
+    tables = range(10, 18)
+    kinds = {**KINDS, **dict.fromkeys(tables, TransactionPart.QUERY)}
+    calls = {BEGIN: 2, END: 2, **dict.fromkeys(tables, 250)}
+    [only] = group(calls, kinds, seen(list(tables)), transactions=990).groups
+    assert only.count == 990
+    assert dict(only.calls) == dict.fromkeys(tables, pytest.approx(0.2525, abs=0.001))
+
+
 def test_blocks_are_not_filled_with_statements_that_were_called_too_rarely() -> None:
     found = group({BEGIN: 100, END: 100, READ: 30, WRITE: 30}, KINDS, seen([READ, WRITE]))
     assert (found.groups[0].count, found.groups[0].calls, found.untold) == (
