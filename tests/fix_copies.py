@@ -32,6 +32,16 @@ FROM pg_constraint WHERE connamespace = 'public'::regnamespace
 UNION ALL SELECT pg_get_indexdef(indexrelid) FROM pg_index
     JOIN pg_class c ON c.oid = indexrelid WHERE relnamespace = 'public'::regnamespace
 """
+PERIODS = """
+CREATE EXTENSION btree_gist;
+CREATE TABLE rooms (id int, held daterange, PRIMARY KEY (id, held WITHOUT OVERLAPS));
+INSERT INTO rooms SELECT n, daterange(date '2024-01-01' + k * 10, date '2024-01-11' + k * 10)
+    FROM generate_series(1, 500) n, generate_series(0, 4) k;
+CREATE TABLE stays (id int PRIMARY KEY, room int, held daterange,
+    FOREIGN KEY (room, PERIOD held) REFERENCES rooms (id, PERIOD held));
+INSERT INTO stays
+    SELECT n, 1 + n % 500, daterange('2024-01-05', '2024-01-25') FROM generate_series(1, 5000) n;
+"""
 _TABLES = """
 SELECT oid::regclass::text FROM pg_class
 WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace

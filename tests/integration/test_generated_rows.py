@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.fix_copies import SCHEMA, make_up, restored, running_originals, sample, workload_file
+from tests.fix_copies import (
+    PERIODS,
+    SCHEMA,
+    make_up,
+    restored,
+    running_originals,
+    sample,
+    workload_file,
+)
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 
@@ -25,19 +33,12 @@ INSERT INTO events VALUES ('2024-03-03', 'buy', md5('0')::uuid, NULL);
 INSERT INTO events VALUES ('2024-03-04', 'view', md5('1')::uuid, NULL);
 ANALYZE;
 """
-_ROOMS = """
-CREATE EXTENSION btree_gist;
-CREATE TABLE rooms (id int, held daterange, PRIMARY KEY (id, held WITHOUT OVERLAPS));
-INSERT INTO rooms SELECT n, daterange(date '2024-01-01' + k * 10, date '2024-01-11' + k * 10)
-    FROM generate_series(1, 500) n, generate_series(0, 4) k;
-CREATE TABLE stays (id int PRIMARY KEY, room int, held daterange,
-    FOREIGN KEY (room, PERIOD held) REFERENCES rooms (id, PERIOD held));
-INSERT INTO stays
-    SELECT n, 1 + n % 500, daterange('2024-01-05', '2024-01-25') FROM generate_series(1, 5000) n;
+_ROOMS = f"""
+{PERIODS}
 CREATE TABLE periods (id int, held datemultirange, PRIMARY KEY (id, held WITHOUT OVERLAPS));
 INSERT INTO periods
     SELECT n, datemultirange(daterange('2024-01-05', '2024-01-25')) FROM generate_series(1, 50) n;
-"""
+"""  # noqa: S608 — constants
 _BOOKINGS = """
 CREATE EXTENSION IF NOT EXISTS btree_gist;
 CREATE TABLE bookings (room int, during tstzrange, EXCLUDE USING gist (room WITH =, during WITH &&));
@@ -130,6 +131,15 @@ def test_temporal_keys_and_exclusion_constraints_hold(server: RealServer, tmp_pa
     assert any(one.startswith("ranges of one day, hour or number") for one in made["notes"])
 
 
+def _make_names(server: RealServer, name: str, schema: str) -> None:
+    server.execute(f"CREATE DATABASE {name}")
+    server.execute(_HELPERS.format(database=name), name)
+    server.execute(schema, name)
+    server.execute("INSERT INTO app.names SELECT n, 'n' || n FROM generate_series(1, 2000) n", name)
+    server.execute("ANALYZE app.names (id, name)", name)  # without the index: that fails since 17
+    server.execute("GRANT USAGE ON SCHEMA app TO reader", name)
+
+
 @pytest.mark.parametrize(
     ("name", "schema", "place"),
     [
@@ -141,12 +151,7 @@ def test_temporal_keys_and_exclusion_constraints_hold(server: RealServer, tmp_pa
 def test_a_function_that_needs_a_search_path_is_named(
     server: RealServer, tmp_path: Path, home: Path, name: str, schema: str, place: str
 ) -> None:
-    server.execute(f"CREATE DATABASE {name}")
-    server.execute(_HELPERS.format(database=name), name)
-    server.execute(schema, name)
-    server.execute("INSERT INTO app.names SELECT n, 'n' || n FROM generate_series(1, 2000) n", name)
-    server.execute("ANALYZE app.names (id, name)", name)  # without the index: that fails since 17
-    server.execute("GRANT USAGE ON SCHEMA app TO reader", name)
+    _make_names(server, name, schema)
     file = workload_file(server, name, tmp_path)
     refused = sample(server, name, file, home, "--share", "0.5")
     assert refused.returncode == 1
@@ -169,12 +174,7 @@ def test_a_function_that_needs_a_search_path_is_named(
 def test_generated_rows_name_it_too(
     server: RealServer, tmp_path: Path, home: Path, name: str, schema: str
 ) -> None:
-    server.execute(f"CREATE DATABASE {name}")
-    server.execute(_HELPERS.format(database=name), name)
-    server.execute(schema, name)
-    server.execute("INSERT INTO app.names SELECT n, 'n' || n FROM generate_series(1, 2000) n", name)
-    server.execute("ANALYZE app.names (id, name)", name)  # without the index: that fails since 17
-    server.execute("GRANT USAGE ON SCHEMA app TO reader", name)
+    _make_names(server, name, schema)
     file, dsn = workload_file(server, name, tmp_path), server.dsn_for("reader", name)
     done = pgdyno("workload", "copy", str(file), "--dsn", dsn, "--synthetic", PGDYNO_HOME=str(home))
     if schema == _INDEXED:

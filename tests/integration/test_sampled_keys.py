@@ -8,7 +8,16 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.fix_copies import SCHEMA, restored, rows_of, running_originals, sample, sampled, workload_file
+from tests.fix_copies import (
+    PERIODS,
+    SCHEMA,
+    restored,
+    rows_of,
+    running_originals,
+    sample,
+    sampled,
+    workload_file,
+)
 from tests.fix_servers import RealServer
 
 pytestmark = pytest.mark.server
@@ -32,17 +41,6 @@ ALTER TABLE unchecked ADD FOREIGN KEY (n) REFERENCES days (n) NOT VALID;
 CREATE TABLE chain (id int PRIMARY KEY, former int REFERENCES chain);
 INSERT INTO chain SELECT n, nullif(n - 1, 0) FROM generate_series(1, 1500) n;
 CREATE TABLE nothing ();
-ANALYZE;
-"""
-_PERIODS = """
-CREATE EXTENSION btree_gist;
-CREATE TABLE rooms (id int, held daterange, PRIMARY KEY (id, held WITHOUT OVERLAPS));
-INSERT INTO rooms SELECT n, daterange(date '2024-01-01' + k * 10, date '2024-01-11' + k * 10)
-    FROM generate_series(1, 500) n, generate_series(0, 4) k;
-CREATE TABLE stays (id int PRIMARY KEY, room int, held daterange,
-    FOREIGN KEY (room, PERIOD held) REFERENCES rooms (id, PERIOD held));
-INSERT INTO stays
-    SELECT n, 1 + n % 500, daterange('2024-01-05', '2024-01-25') FROM generate_series(1, 5000) n;
 ANALYZE;
 """
 
@@ -73,7 +71,7 @@ def test_keys_of_partitions_domains_periods_and_unchecked_ones_are_kept(
     server.execute(_CORNERS, "corners")
     [[version]] = server.execute("SELECT current_setting('server_version_num')::int / 10000")
     if version >= 18:
-        server.execute(_PERIODS, "corners")
+        server.execute(f"{PERIODS}ANALYZE", "corners")
     made = sampled(
         sample(server, "corners", workload_file(server, "corners", tmp_path), home, "--share", "0.1")
     )
