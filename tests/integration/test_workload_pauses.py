@@ -133,8 +133,8 @@ def test_watching_sees_pauses_end(server: RealServer, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     workload = read_workload_file(file)
     assert len(workload.pauses_s) == 20, workload.notes
-    # The shape is of observed pauses, the mean is of idle sessions and counted transactions (Little's law). On a
-    # busy machine the mean may be shorter than 20 ms, but more idle sessions than there are cannot be seen.
+    # The mean pause is of idle sessions and counted transactions (Little's law), not of observed pauses: on
+    # a busy machine it may be shorter than 20 ms. No more sessions can be idle than there are.
     assert workload.transactions_per_s is not None
     assert 0 < workload.transactions_per_s * fmean(workload.pauses_s) <= 20.01
     shown = pgdyno("workload", "inspect", str(file)).stdout
