@@ -21,7 +21,8 @@ from bench.noise import ROUND_SD
 from bench.simulate import LEVEL, MARGIN, seeded
 
 from pgdyno.measure.blocks.disturbance import audit_windows, left_out, raised
-from pgdyno.model.experiments.experiment import Slice, VoidThresholds
+from pgdyno.model.experiments.experiment import VoidThresholds
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.stats.inference import infer
 from pgdyno.stats.nested import missing
 from pgdyno.stats.sample import BoolArray, FloatArray, Sample

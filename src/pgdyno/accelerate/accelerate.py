@@ -19,12 +19,11 @@ from functools import partial
 from pgdyno.accelerate.arms import Attributed, arms_of
 from pgdyno.accelerate.build_advice import build_advice
 from pgdyno.accelerate.latencies_at_load import time_at_load_s, with_latencies_at_load
-from pgdyno.accelerate.planning import Planned, inspect_scratch, plan_for
+from pgdyno.accelerate.planning import Planned, builds_to_choose, inspect_scratch, plan_for
 from pgdyno.accelerate.profiled_plan import profiled_plan
 from pgdyno.accelerate.request import AccelerateRequest, Acceleration
 from pgdyno.apply.runs.host_run import host_target
 from pgdyno.base.ports import Progress
-from pgdyno.builds.built_servers import builds_to_choose
 from pgdyno.host.cpu_idling import idling_files
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.plan_decision import FUTILE, LOOK_ERROR, decide_plan, is_futile, pays_at_look

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from pgdyno.accelerate.in_place import loaded_time
 from pgdyno.accelerate.latencies_at_load import SHARE, time_at_load_s
+from pgdyno.accelerate.planning import builds_to_choose
 from pgdyno.accelerate.request import AccelerateRequest
 from pgdyno.base import numbers
 from pgdyno.base.errors import UsageError
-from pgdyno.builds.built_servers import builds_to_choose
 from pgdyno.measure.arenas.datasets import is_loaded
 from pgdyno.measure.decisions.time_needed import TimeNeeded, time_needed
 from pgdyno.measure.design.parts import MOST_PARTS, Attribute

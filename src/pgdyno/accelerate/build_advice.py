@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
-from pgdyno.base import numbers
+from pgdyno.accelerate.planning import builds_to_choose
+from pgdyno.accelerate.request import BuildAdvice
 from pgdyno.base.errors import InstallationError, InterruptedByUserError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.builds.build import build
 from pgdyno.builds.build_request import BuildRequest
-from pgdyno.builds.built_servers import builds_to_choose, optimised_builds
+from pgdyno.builds.built_servers import optimised_builds
 from pgdyno.builds.needs.find_compiler import find_compiler
 from pgdyno.builds.needs.prerequisites import missing_error, missing_headers, missing_programs
 from pgdyno.builds.optimise.bolt import find_bolt
@@ -25,30 +25,6 @@ BUILD_MINUTES = 20
 BUILD_GAIN = 0.30
 """Typical gain; measured: +27 … +46 %, docs/guides/build.md."""
 _RESUME_HINT = "finished stages are kept: the same command resumes at the interrupted stage"
-
-
-@dataclass(frozen=True)
-class BuildAdvice:
-    """The expected gain of another build.
-
-    ``missing`` lists the prerequisites that this host lacks for it; empty: none.
-    """
-
-    command: str
-    minutes: int
-    gain: float
-    missing: str
-
-    @property
-    def sentence(self) -> str:
-        """A sentence on a build's gain, with its duration and command or missing packages."""
-        gain = f"about {numbers.change(1 + self.gain, 0)} (docs/guides/build.md)"
-        if self.missing:
-            return f"A profile-guided build could gain {gain}; it cannot be made here yet: {self.missing}."
-        return (
-            f"A profile-guided build takes about {self.minutes} more minutes and gains {gain}: "
-            f"{self.command}, or --build; the next run uses it automatically."
-        )
 
 
 def require_patched_build(conditions: Conditions) -> None:

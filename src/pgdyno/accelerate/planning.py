@@ -13,6 +13,7 @@ from pgdyno.apply.host_state import this_host
 from pgdyno.base.errors import PgdynoError, ServerError
 from pgdyno.base.facts import Fact, unknown
 from pgdyno.base.ports import Progress
+from pgdyno.builds.built_servers import known_builds
 from pgdyno.host.probes import LZ4
 from pgdyno.load.driver import Driver
 from pgdyno.measure.arenas.arm import Arm
@@ -27,6 +28,7 @@ from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.workload import PREPARED, Step, TpchStep, Workload
 from pgdyno.model.plans.plan import Layer, Plan
+from pgdyno.model.plans.recipe import KnownBuild
 from pgdyno.model.plans.terms import PLAN
 from pgdyno.model.variants.variant import Variant, require_measurable
 from pgdyno.plan.engine.planner import PlanRequest, make_plan
@@ -57,6 +59,15 @@ class Planned:
     subject: Subject
     plan: Plan
     study_context: StudyContext
+
+
+def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
+    """Return the builds that scratch servers could run instead; None: the present installation is unknown."""
+    if conditions.installation is None:
+        return None
+    return known_builds(
+        workspace(), conditions.installation.bin_directory, accepts_patches=conditions.accepts_patches
+    )
 
 
 def plan_for(subject: Subject, base: Variant, conditions: Conditions, request: PlanRequest) -> Planned:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pgdyno.accelerate.build_advice import BuildAdvice
+from pgdyno.base import numbers
 from pgdyno.measure.conditions import Conditions
-from pgdyno.measure.decisions.plan_decision import PlanDecision, minutes_to_decide
+from pgdyno.measure.decisions.plan_decision import PlanDecision
 from pgdyno.measure.design.parts import MOST_PARTS, Attribute
 from pgdyno.measure.verdicts.part_worths import layers_left_out
 from pgdyno.model.experiments.experiment import Experiment
@@ -18,6 +18,30 @@ from pgdyno.plan.engine.planner import PlanRequest
 from pgdyno.plan.subject import Subject
 
 DEFAULT_WORKLOADS = ("sysbench-read-only", "sysbench-read-write")
+
+
+@dataclass(frozen=True)
+class BuildAdvice:
+    """The expected gain of another build.
+
+    ``missing`` lists the prerequisites that this host lacks for it; empty: none.
+    """
+
+    command: str
+    minutes: int
+    gain: float
+    missing: str
+
+    @property
+    def sentence(self) -> str:
+        """A sentence on a build's gain, with its duration and command or missing packages."""
+        gain = f"about {numbers.change(1 + self.gain, 0)} (docs/guides/build.md)"
+        if self.missing:
+            return f"A profile-guided build could gain {gain}; it cannot be made here yet: {self.missing}."
+        return (
+            f"A profile-guided build takes about {self.minutes} more minutes and gains {gain}: "
+            f"{self.command}, or --build; the next run uses it automatically."
+        )
 
 
 @dataclass(frozen=True)
@@ -37,11 +61,6 @@ class Acceleration:
         """The verdicts on the plan without one of its layers, against the baseline."""
         names = {f"{WITHOUT}{layer}" for layer in layers_left_out(self.experiment)}
         return tuple(one for one in self.experiment.verdicts if one.variant in names)
-
-    @property
-    def minutes_to_decide(self) -> float | None:
-        """Estimated additional minutes to a decision; None if decided, or if no amount of time suffices."""
-        return minutes_to_decide(self.experiment, self.decision)
 
 
 @dataclass(frozen=True)

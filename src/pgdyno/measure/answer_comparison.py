@@ -18,7 +18,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.inspection.named_objects import read_writing_functions
-from pgdyno.postgres.sampling.prepared_results import ResultChecksum, ask
+from pgdyno.postgres.sampling.prepared_plans import ResultChecksum, result_checksums
 from pgdyno.postgres.statements import PreparedStatement
 from pgdyno.workload.capture.statements import has_limit, reads_alone
 
@@ -85,7 +85,7 @@ def _answers_of(arena: Arena, arm: Arm, workload: Workload, samples: list[Prepar
             writing = read_writing_functions(connection)
         samples += [one for one in found if reads_alone(one.sql, writing)]
     with closing(arena.loads.connect(arm, workload)) as connection:
-        return {one.name: _comparable(one, ask(connection, one, _SAMPLES)) for one in samples}
+        return {one.name: _comparable(one, result_checksums(connection, one, _SAMPLES)) for one in samples}
 
 
 def _comparable(

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.host import DeviceUse, HostCpu, SystemUse
-from pgdyno.host.machine.cpu_times import read_host_cpu
+from pgdyno.host.machine.cpu_times import WritebackThreads, read_host_cpu, written_s
 from pgdyno.host.machine.usage import DeviceCounters, SystemCounters, device_of, read_device, read_system
 from pgdyno.measure.arenas.arm import Arm, read_meters
 from pgdyno.measure.blocks.blocks import audit_block
 from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.measure.meters import MeterModule
-from pgdyno.model.experiments.experiment import Slice
 from pgdyno.model.experiments.metric import SERVER_CPU, Readings
+from pgdyno.model.experiments.slices import Slice
 
 
 @dataclass(frozen=True)
@@ -60,23 +60,26 @@ class HostCounters:
 
 @dataclass(frozen=True)
 class Edge:
-    """Readings at one end of a step."""
+    """Readings at one end of a step; ``writeback`` is that of ``WritebackThreads.read``."""
 
     at_ns: int  # wall clock; it may be set during the step
     cpu: HostCpu
     host: HostCounters
     readings: Readings
     own_cpu_s: float
+    writeback: Mapping[int, tuple[float, bool]]
 
     @classmethod
     def read(cls, arm: Arm, meters: Sequence[MeterModule], split: CpuSplit) -> Edge:
         """Take all readings now."""
+        cpus = {*split.server, *split.client}
         return cls(
             at_ns=time.time_ns(),
-            cpu=read_host_cpu({*split.server, *split.client}, without=split.spinners),
+            cpu=read_host_cpu(cpus, without=split.spinners),
             host=HostCounters.read(arm),
             readings=read_meters(meters, arm),
             own_cpu_s=time.process_time(),
+            writeback=WritebackThreads.of(arm.server_pids()[:1]).read(cpus),
         )
 
 
@@ -85,11 +88,13 @@ def audit_between(
 ) -> dict[str, float]:
     """Return the inputs of the void rules for the time between two edges.
 
-    Load from a load host uses no CPU time on this host.
+    Load from a load host uses no CPU time on this host. Kernel threads that write to the devices with the
+    server's data are no disturbance.
     """
     server_us, wall_s = sum(delta.get(SERVER_CPU, ())), ended.cpu.at_s - began.cpu.at_s
     load_us = 0.0 if split.load_host_threads else client_cpu_us
     ours_s = (server_us + load_us) / 1e6 + ended.own_cpu_s - began.own_cpu_s
+    ours_s += written_s(began.writeback, ended.writeback)
     whole = Slice(0, began.at_ns, began.at_ns + int(wall_s * 1e9), ())
     host = (began.cpu, ended.cpu)
     return audit_block([whole], wall_s, host, split, ours_s=ours_s, client_s=(client_cpu_us / 1e6,))

@@ -7,8 +7,8 @@ of its owners.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from pgdyno.base import numbers
@@ -56,22 +56,22 @@ def likened(
         if workload.captured is None or workload.rate_tps is not None or workload.captured.name in found:
             continue  # at a rate: compared in an earlier experiment; in a grid: many cells share it
         progress.step(f"comparing {workload.captured.name} with its original")
+        failed: Iterable[str] = ()
         try:
-            like, run, draw_notes = _likeness(arena, counting, workload, experiment.design)
+            with _arm(arena, counting, workload) as arm:
+                of_draws = _of_draws(arena, arm, workload)
+                like, run = _counted(arena, arm, workload, experiment.design)
             if like.is_another_workload and not accepts_unlike:
                 raise _unlike(workload, like)
             found[workload.captured.name] = like
-            notes += (
-                *_gaps(workload.captured),
-                *(f"{workload.name}: {note}" for note in draw_notes),
-                *_failures(workload, run),
-                *_invariants(workload.captured),
-            )
+            failed = _failures(workload, run)
         except ServerStartError as error:
             if _LIBRARY not in (error.detail or ""):
                 raise
-            note = f"likeness of {workload.name} to the original unknown: the server has no {_LIBRARY}"
-            notes.append(note)
+            notes.append(f"likeness of {workload.name} to the original unknown: the server has no {_LIBRARY}")
+            with _arm(arena, baseline, workload) as arm:
+                of_draws = _of_draws(arena, arm, workload)
+        notes += (*_gaps(workload.captured), *of_draws, *failed, *_invariants(workload.captured))
     return replace(experiment, likenesses=found, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -105,31 +105,36 @@ def _failures(workload: Workload, run: TimedRun) -> Iterator[str]:
         )
 
 
-def _likeness(
-    arena: Arena, variant: Variant, workload: Workload, design: Design
-) -> tuple[Likeness, TimedRun, tuple[str, ...]]:
+@contextmanager
+def _arm(arena: Arena, variant: Variant, workload: Workload) -> Iterator[Arm]:
+    """Provide a started server with a copy of the workload's data."""
     arena.restore([variant], [0], workload.data_set)
     try:
         with arena.arms([variant], [0], workload.data_set, workload.server_memory_bytes) as (arm,):
-            return _counted(arena, arm, workload, design)
+            yield arm
     finally:
         arena.discard([variant], [0], workload.data_set)
 
 
-def _counted(
-    arena: Arena, arm: Arm, workload: Workload, design: Design
-) -> tuple[Likeness, TimedRun, tuple[str, ...]]:
+def _of_draws(arena: Arena, arm: Arm, workload: Workload) -> tuple[str, ...]:
+    """Return notes on columns of the copy without values to draw."""
+    assert workload.captured is not None  # noqa: S101 — checked by the caller
+    with closing(arena.loads.connect(arm, workload)) as session:
+        _, notes = read_draws(session, workload.captured)
+    return tuple(f"{workload.name}: {note}" for note in notes)
+
+
+def _counted(arena: Arena, arm: Arm, workload: Workload, design: Design) -> tuple[Likeness, TimedRun]:
     assert workload.captured is not None  # noqa: S101 — checked by the caller
     with closing(arm.server.connect(_OURS)) as session:
         session.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-    with closing(arena.loads.connect(arm, workload)) as session:
-        _, draw_notes = read_draws(session, workload.captured)
     with closing(connect(arm.server.dsn)) as connection:
         statistics = find_statement_statistics(connection, database=arm.database)
-        arena.loads.run_alone(arm, workload, design, design.warmup_s)
+        other = replace(design, seed=design.seed + 1)  # equal seeds would make the same unique texts twice
+        arena.loads.run_alone(arm, workload, other, design.warmup_s)
         before = statistics.read()
         run = arena.loads.run_alone(arm, workload, design, _COUNTED_S)
-        require_few(arm.variant.name, run.transactions, run.failures)
+        require_few(arm.variant.name, run.transactions, run.failures, arm.server.last_log_lines())
         counted = difference(before, statistics.read())
         if counted is None:
             raise ServerError("pg_stat_statements was reset while statements were counted")
@@ -137,4 +142,4 @@ def _counted(
     failed = sum(one.count for one in run.failures)
     sessions = workload.captured.clients, workload.clients or design.clients
     load = ReplayedLoad(seen, run.transactions, failed, sessions)
-    return likeness(workload.captured, load), run, draw_notes
+    return likeness(workload.captured, load), run

@@ -15,9 +15,9 @@ from pgdyno.base.errors import LoadHostLostError, RemoteHostError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.load.sysbench import NAME as SYSBENCH
 from pgdyno.measure.arenas.arena import Arena, Regained
-from pgdyno.measure.arenas.load_source import Placed
 from pgdyno.measure.arenas.on_load_hosts import OnLoadHosts, placed_on
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
+from pgdyno.measure.conditions import Placed
 from pgdyno.measure.design.several_hosts import even_parts, with_long_turns
 from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.experiments.experiment import Design

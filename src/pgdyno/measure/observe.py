@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from numpy.random import Generator as Random
 
 from pgdyno.host.host import HostCpu
-from pgdyno.host.machine.cpu_times import WritebackThreads, read_host_cpu
+from pgdyno.host.machine.cpu_times import WritebackThreads, read_host_cpu, written_s
 from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm, ServerClocks, difference, read_meters
 from pgdyno.measure.blocks.observation import ObservedBlock
@@ -25,8 +25,9 @@ from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.measure.design.schedule import slice_order, trial_order, turns_of, window_ends
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.meters._cpu import cpu_us
-from pgdyno.model.experiments.experiment import Design, Slice
+from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS, Readings
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.model.plans.terms import applied_of
 
 _OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # the final checkpoint's part belongs to no block
@@ -55,7 +56,7 @@ class CpuReading:
         """Return the last slice of a window with the CPU time of other processes since this reading."""
         capacity_s = max(later.host.at_s - self.host.at_s, 1e-9) * self.cpus
         foreign_s = later.host.busy_s - self.host.busy_s - (later.ours_s - self.ours_s)
-        foreign_s -= _written_s(self.writeback, later.writeback)
+        foreign_s -= written_s(self.writeback, later.writeback)
         return replace(
             last,
             steal_share=max(0.0, later.host.steal_s - self.host.steal_s) / capacity_s,
@@ -137,9 +138,3 @@ def checkpoint_debt(observer: Observer, arm: Arm) -> Readings:
     # so the meter would charge it to the checkpoint. The clock counts live processes only.
     owed = {m: d for m, d in debt.items() if m not in _OF_BLOCKS_ALONE and not METRICS[m].is_level}
     return {**owed, SERVER_CPU: (cpu_us,)}
-
-
-def _written_s(earlier: Mapping[int, tuple[float, bool]], later: Mapping[int, tuple[float, bool]]) -> float:
-    """Return the CPU time, between two readings, of the threads that were writing at either of them."""
-    both = ((earlier[pid], now) for pid, now in later.items() if pid in earlier)
-    return sum(now_s - then_s for (then_s, did), (now_s, does) in both if did or does)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -92,12 +93,14 @@ def _with_pauses(
 
 
 _MOST_NAMED = 5  # tables in a message
+_SEEDS = 1_000_000_000  # arbitrary: easy to read, and hardly ever the same twice
 
 
 @dataclass(frozen=True)
 class ReplayRequest:
     """Where, for how long and how fast to replay. ``protocol`` None: the original's.
 
+    ``seed`` None: another one each time. With an equal one, a second replay on a copy repeats unique texts.
     ``is_copy``: the user asserts that the database is not the original.
     """
 
@@ -105,7 +108,7 @@ class ReplayRequest:
     seconds: float
     pace: ReplayPace = field(default_factory=ReplayPace)
     protocol: str | None = None
-    seed: int = 1
+    seed: int | None = None
     is_copy: bool = False
 
 
@@ -118,6 +121,7 @@ class Replay:
     likeness: Likeness
     notes: tuple[str, ...]
     invariants: tuple[str, ...]
+    seed: int
 
 
 def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progress) -> Replay:
@@ -128,6 +132,7 @@ def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progres
     """
     with closing(connect(request.dsn)) as connection:
         _require_a_copy(connection, workload, request)
+        seed = secrets.randbelow(_SEEDS) if request.seed is None else request.seed
         request = replace(request, dsn=dsn_of(connection, request.dsn))
         database = connection.info.dbname
         statistics = find_statement_statistics(connection, of_others=False)
@@ -136,7 +141,7 @@ def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progres
         options = captured_options(workload, draws)
         invariants = Invariants.before_load(workload, {database: partial(_connect, request.dsn, workload)})
         before = statistics.read()
-        run = _run(options, workload, request, database, progress)
+        run = _run(options, workload, request, database, seed, progress)
         counted = difference(before, statistics.read())
         if counted is None:
             raise ServerError("pg_stat_statements was reset during the replay")
@@ -145,7 +150,7 @@ def replay(workload: CapturedWorkload, request: ReplayRequest, progress: Progres
         load = ReplayedLoad(seen, run.transactions, failed, _sessions(workload, request.pace))
     invariants.require_kept()
     kept = tuple(one.name for one in workload.invariants)
-    return Replay(run, workload.transactions_per_s, likeness(workload, load), notes, kept)
+    return Replay(run, workload.transactions_per_s, likeness(workload, load), notes, kept, seed)
 
 
 def _sessions(workload: CapturedWorkload, pace: ReplayPace) -> tuple[int, int] | None:
@@ -187,6 +192,7 @@ def _run(
     workload: CapturedWorkload,
     request: ReplayRequest,
     database: str,
+    seed: int,
     progress: Progress,
 ) -> TimedRun:
     server, environment = find_remote_server(request.dsn)
@@ -195,7 +201,7 @@ def _run(
     load = LoadRequest(
         clients=clients,
         threads=min(clients, len(online_cpus())),
-        seed=request.seed,
+        seed=seed,
         duration_s=int(request.seconds) + 1,
         log_prefix=Path(),
         protocol=request.protocol or workload.protocol,

@@ -38,17 +38,10 @@ from pgdyno.measure.design.schedule import connection_order, seats, trial_order,
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.observe import Observer, checkpoint_debt, observe_block, observe_stretches
 from pgdyno.measure.passes import OneArm, Passes
-from pgdyno.model.experiments.experiment import (
-    STRETCH_ROUNDS,
-    ArmBlock,
-    Block,
-    Design,
-    DesignKind,
-    Phase,
-    Slice,
-)
+from pgdyno.model.experiments.experiment import STRETCH_ROUNDS, ArmBlock, Block, Design, DesignKind, Phase
 from pgdyno.model.experiments.failures import require_few
 from pgdyno.model.experiments.metric import TAIL_MEAN_ALONE, Readings
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.variants.variant import Variant
 
@@ -282,8 +275,9 @@ def _measure(running: Running, round_index: int, workload: Workload, arms: Seque
     ]
     # Not for trials: another variant's may be better. Not for a grid: other cells may be.
     if design.kind is DesignKind.DUET and round_index == 0 and workload.cell is None:
-        best = min(observed, key=lambda arm: arm.transactions.failed_share)
-        require_few(best.variant.name, best.transactions.count, best.transactions.failures)
+        best = min(range(len(arms)), key=lambda index: observed[index].transactions.failed_share)
+        log = observed[best].transactions
+        require_few(arms[best].variant.name, log.count, log.failures, arms[best].server.last_log_lines())
     run = _run_of(running, round_index, workload, observed, blocks, stretches)
     for index, block in enumerate(blocks):
         running.keep_counts(workload.name, round_index, index, counted_slices(run, block, design))

@@ -13,7 +13,8 @@ from pgdyno.base.text import escaped_json, printable
 from pgdyno.measure.blocks.histogram import decode
 from pgdyno.measure.blocks.slice_consistency import slice_contradictions
 from pgdyno.measure.verdicts.consistency import contradictions
-from pgdyno.model.experiments.experiment import Experiment, Slice
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.results.page import render_page
 from pgdyno.results.report import drawing, file_name
 from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bundle, verified_lines
@@ -43,7 +44,7 @@ pgdyno bundle of experiment {id}
 report.html              the report: open it in a browser, it needs no network
 experiment.json          the whole experiment: design, settings, every block, verdicts, facts
 experiment.schema.json   the form of experiment.json (JSON Schema)
-blocks.csv               every block: one line per variant and metric
+blocks.csv               every block: one line per variant and metric, with any failed transactions
 {slices}{steps}SHA256SUMS               checksums of all other files
 {signature}{parts}
 Check it with either of:

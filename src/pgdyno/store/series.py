@@ -15,7 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from pgdyno.base.errors import StorageError
-from pgdyno.model.experiments.experiment import Block, Experiment, Slice
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.failures import added_up
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.model.experiments.step_record import RoleRecord, StepRecord
 from pgdyno.store.experiments import Place
 
@@ -36,10 +38,16 @@ _LONGEST_NUMBER = 19  # its digits
 
 
 def blocks_csv(blocks: Iterable[Block]) -> str:
-    """Return a line per block, arm and metric."""
+    """Return a line per block, arm and metric.
+
+    Optional columns, present only if any transaction failed: ``failed``, which ``transactions`` does not
+    include, and ``failed_by_sqlstate``, the most frequent first.
+    """
+    blocks = list(blocks)
     header = ("workload", "round", "block", "started_ns", "void", "variant", "transactions", "running_s")
+    has_failures = any(arm.failures for block in blocks for arm in block.arms)
     return _csv(
-        (*header, "metric", "value"),
+        (*header, *(("failed", "failed_by_sqlstate") if has_failures else ()), "metric", "value"),
         (
             (
                 *(
@@ -50,6 +58,7 @@ def blocks_csv(blocks: Iterable[Block]) -> str:
                     block.void_for(arm.variant) or "",
                 ),
                 *(arm.variant, arm.transactions, arm.running_s),
+                *(_failed(arm) if has_failures else ()),
                 *(metric, value),
             )
             for block in blocks
@@ -57,6 +66,12 @@ def blocks_csv(blocks: Iterable[Block]) -> str:
             for metric, value in arm.values.items()
         ),
     )
+
+
+def _failed(arm: ArmBlock) -> tuple[int, str]:
+    """Return the number of failed transactions, and that of each SQLSTATE: "40001=12 40P01=3"."""
+    by_code = added_up(replace(one, statement="") for one in arm.failures)
+    return sum(one.count for one in by_code), " ".join(f"{one.sqlstate}={one.count}" for one in by_code)
 
 
 def slices_csv(blocks: Iterable[Block], slices_of: SlicesOf, variants: Sequence[str]) -> str:

@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from pgdyno.accelerate.planning import inspect_scratch, plan_for
+from pgdyno.accelerate.planning import builds_to_choose, inspect_scratch, plan_for
 from pgdyno.base.errors import ServerError, UsageError
 from pgdyno.base.ports import Progress
-from pgdyno.builds.built_servers import builds_to_choose
 from pgdyno.measure.bundled_study import Sizing, StudyContext
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.plans.plan import PER_APPLICATION, Layer, Plan

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pgdyno.base import numbers
-from pgdyno.measure.verdicts.peer_effects import PeerEffects, own_arms_of, peer_effects, peers_of
+from pgdyno.measure.verdicts.peer_effects import (
+    PeerEffects,
+    own_arms_of,
+    peer_effects,
+    peers_of,
+    reported,
+)
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.plans.terms import PLAN, WITHOUT
-from pgdyno.report.elements.tables import StyledCell, StyledTable
+from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable
 
 FASTEST_LOOKS_FASTER = (
     "The fastest peer is chosen by these same figures. This can make pgdyno's advantage over it look smaller "
@@ -28,22 +34,24 @@ def peers_text(experiment: Experiment) -> str:
     if not peers_of(experiment):
         return ""
     ours, level = own_arms_of(experiment), numbers.share(experiment.design.level)
-    lines = [line for one in peer_effects(experiment) for line in _lines(one, ours, level)]
+    effects = peer_effects(experiment)
+    lines = [line for one in effects for line in _lines(one, ours, level)]
+    missing = [name for name in reported(experiment) if name not in {one.workload for one in effects}]
+    why = "too few rounds are valid on all servers, or more transactions failed on one server"
     if not lines:
-        return (
-            "pgdyno cannot be compared with each peer: too few rounds are valid on all servers, or more "
-            "transactions failed on one server.\n"
-        )
+        return f"pgdyno cannot be compared with each peer: {why}.\n"
+    if missing:
+        lines.append(f"Not compared on {', '.join(missing)}: {why}.")
     return "\n".join([*lines, FASTEST_LOOKS_FASTER]) + "\n"
 
 
 def _table(effects: PeerEffects, ours: Sequence[str], level: str) -> StyledTable:
     return StyledTable(
         effects.workload,
-        f"T{_caption(level)[1:]}",
+        f"T{_caption(level)[1:]}{_left_out(effects)}",
         tuple(map(_head, ours)),
         tuple(
-            (_name(peer, effects), tuple(_cell(ratios[arm]) for arm in ours))
+            (_name(peer, effects), tuple(_cell(ratios.get(arm)) for arm in ours))
             for peer, ratios in effects.ratios.items()
         ),
         corner="Peer",
@@ -54,12 +62,12 @@ def _lines(effects: PeerEffects, ours: Sequence[str], level: str) -> Iterator[st
     rows = [
         ("Peer", *ours),
         *(
-            (_name(peer, effects), *(_in_one_line(ratios[arm]) for arm in ours))
+            (_name(peer, effects), *(_in_one_line(ratios.get(arm)) for arm in ours))
             for peer, ratios in effects.ratios.items()
         ),
     ]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    yield f"{effects.workload}: {_caption(level)}"
+    yield f"{effects.workload}: {_caption(level)}{_left_out(effects)}"
     for row in rows:
         first, *others = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join(["", first, *others]).rstrip()
@@ -67,6 +75,13 @@ def _lines(effects: PeerEffects, ours: Sequence[str], level: str) -> Iterator[st
 
 def _caption(level: str) -> str:
     return f"throughput of pgdyno's configurations against each peer's ({level} intervals)"
+
+
+def _left_out(effects: PeerEffects) -> str:
+    """Return the peers and pairs that were not compared; empty if all were."""
+    if not effects.left_out:
+        return ""
+    return f"; not compared, because more transactions failed on one side: {', '.join(effects.left_out)}"
 
 
 def _name(peer: str, effects: PeerEffects) -> str:
@@ -79,11 +94,13 @@ def _head(arm: str) -> StyledCell:
     return StyledCell((whole.rstrip("-") or PLAN).replace("-", " "), f"without {part}" if is_less else "")
 
 
-def _cell(interval: Interval) -> StyledCell:
+def _cell(interval: Interval | None) -> StyledCell:
+    if interval is None:
+        return StyledCell(NOTHING)
     effect = numbers.change_within(interval.point, interval.low, interval.high)
     return StyledCell(effect, numbers.interval(interval))
 
 
-def _in_one_line(interval: Interval) -> str:
+def _in_one_line(interval: Interval | None) -> str:
     cell = _cell(interval)
-    return f"{cell.text} ({cell.note})"
+    return f"{cell.text} ({cell.note})" if cell.note else cell.text

@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from pgdyno.accelerate.planning import inspect_scratch, plan_for
+from pgdyno.accelerate.planning import builds_to_choose, inspect_scratch, plan_for
 from pgdyno.apply.host_state import HostState, this_host
 from pgdyno.base.errors import SettingError, UsageError
 from pgdyno.base.ports import Progress
-from pgdyno.builds.built_servers import builds_to_choose
 from pgdyno.host.files.kernel_files import read_kernel_files
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.host import HugePagePool

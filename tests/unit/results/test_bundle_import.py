@@ -15,7 +15,7 @@ from tests.golden.synthetic import READ_ONLY, experiment
 from pgdyno.base.errors import StorageError, UsageError
 from pgdyno.cli.main import main
 from pgdyno.cli.report import command as report
-from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.results.bundle import export_bundle, portable_experiment
 from pgdyno.results.bundle_import import import_bundle
 from pgdyno.results.report import write_report

@@ -14,7 +14,7 @@ from tests.golden.synthetic_workers import experiment as of_workers
 from tests.unit.report.plan_of_parts import composed
 from tests.unit.store.privacy.test_portable_facts import PRIVATE, SECRETS, planted
 
-from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.results.bundle import export_bundle, portable_experiment, verify_bundle
 from pgdyno.results.report import file_name, write_report
 

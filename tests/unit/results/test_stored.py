@@ -18,7 +18,8 @@ from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.base.errors import LockHeldError, StorageError
 from pgdyno.cli.main import main
-from pgdyno.model.experiments.experiment import Experiment, Slice
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.results.bundle import export_bundle, portable_experiment, verify_bundle
 from pgdyno.results.bundle_import import import_bundle

@@ -11,7 +11,9 @@ import pytest
 from tests.golden.synthetic import READ_ONLY, experiment
 from tests.hostile_strings import HOSTILE
 
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Slice
+from pgdyno.model.experiments.experiment import ArmBlock, Block
+from pgdyno.model.experiments.failures import Failures
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.model.experiments.step_record import (
     ClientRecord,
     IntervalRecord,
@@ -56,6 +58,22 @@ def test_every_metric_of_every_arm_has_a_line_and_full_precision() -> None:
         and (row["variant"], row["metric"]) == ("plan", "latency_ms_p99")
     ]
     assert float(line["value"]) == arm.values["latency_ms_p99"]
+
+
+def test_failed_transactions_have_columns_if_any_failed() -> None:
+    failures = (Failures("40P01", 2, "pay"), Failures("40001", 3, "pay"), Failures("40001", 4, "order"))
+    arms = (
+        ArmBlock("default", 95, 1.0, {"m": 0.1, "n": 0.2}, failures=failures),
+        ArmBlock("plan", 100, 1.0, {"m": 0.3}),
+    )
+    head = "workload,round,block,started_ns,void,variant,transactions,running_s"
+    assert blocks_csv([Block("w", 0, 0, 7, arms)]).splitlines() == [
+        f"{head},failed,failed_by_sqlstate,metric,value",
+        "w,1,1,7,,default,95,1.0,9,40001=7 40P01=2,m,0.1",
+        "w,1,1,7,,default,95,1.0,9,40001=7 40P01=2,n,0.2",
+        "w,1,1,7,,plan,100,1.0,0,,m,0.3",
+    ]
+    assert blocks_csv([Block("w", 0, 0, 7, arms[1:])]).splitlines()[0] == f"{head},metric,value"
 
 
 def test_texts_with_commas_quotes_and_line_ends_survive() -> None:

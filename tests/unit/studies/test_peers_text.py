@@ -10,6 +10,8 @@ from tests.golden.synthetic_layers import experiment as of_layers
 from tests.golden.synthetic_peers import SPEEDS, experiment
 
 from pgdyno.measure.verdicts.peer_effects import own_arms_of, peer_effects, peers_of
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.failures import Failures
 from pgdyno.model.experiments.tpch import TpchFacts
 from pgdyno.results.documents import comparison_document
 from pgdyno.results.page import render_page
@@ -72,6 +74,44 @@ def test_every_peer_has_a_line_with_each_of_pgdynos_configurations() -> None:
     assert "look smaller than it is, not larger" in lines[-1]
 
 
+def failing(*names: str) -> Experiment:
+    """Return the experiment with 3 % of the transactions of these servers failed on the first workload."""
+    base, (workload, _) = experiment(), SPEEDS
+    blocks = tuple(
+        replace(
+            block,
+            arms=tuple(
+                replace(arm, failures=(Failures("40P01", arm.transactions * 3 // 97),))
+                if arm.variant in names and block.workload == workload
+                else arm
+                for arm in block.arms
+            ),
+        )
+        for block in base.blocks
+    )
+    return replace(base, blocks=blocks)
+
+
+def test_a_peer_on_which_more_fails_is_left_out_by_name_and_the_others_are_compared() -> None:
+    found = peer_effects(failing("pgtune"))
+    assert [list(one.ratios) for one in found] == [["mine", "pgconfig"], ["pgconfig", "pgtune", "mine"]]
+    assert [one.left_out for one in found] == [("pgtune",), ()]
+    usual = peer_effects(experiment())
+    assert found[0].ratios["mine"] == usual[0].ratios["mine"]
+    assert found[1] == usual[1]
+    first, *_ = peers_text(failing("pgtune")).splitlines()
+    assert first.endswith("not compared, because more transactions failed on one side: pgtune")
+
+
+def test_a_configuration_of_pgdyno_on_which_more_fails_has_no_figure() -> None:
+    measured = failing("plan")
+    found = peer_effects(measured)[0]
+    assert list(found.ratios["pgtune"]) == ["without-plan_cache_mode", "whole-stack"]
+    assert found.left_out == ("plan over pgconfig", "plan over pgtune", "plan over mine")
+    line = peers_text(measured).splitlines()[2]
+    assert line.split()[:3] == ["pgtune", "(fastest)", "–"]
+
+
 def test_too_few_rounds_are_said() -> None:
     short = replace(experiment(), blocks=experiment().blocks[:4])
     assert "too few rounds are valid on all servers" in peers_text(short)
@@ -87,3 +127,11 @@ def test_the_page_and_the_document_have_the_same() -> None:
     assert peers[0]["workload"] == "sysbench-read-only"
     assert peers[0]["ratios"]["pgtune"]["plan"]["point"] == pytest.approx(1.2, rel=0.01)
     assert 'id="peers"' not in render_page(of_layers())
+
+
+def test_a_workload_without_a_comparison_is_named() -> None:
+    base, first = experiment(), next(iter(SPEEDS))
+    few = tuple(block for block in base.blocks if block.workload != first or block.round == 0)
+    text = peers_text(replace(base, blocks=few))
+    assert f"Not compared on {first}: too few rounds are valid on all servers, or more " in text
+    assert "Not compared" not in peers_text(base)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,6 +93,12 @@ class WritebackThreads:
                 is_ours = name.startswith(self.names) or name.endswith(self.names)
                 times[pid] = (time_s, is_ours and int(fields.split()[_LAST_CPU]) in cpus)
         return times
+
+
+def written_s(earlier: Mapping[int, tuple[float, bool]], later: Mapping[int, tuple[float, bool]]) -> float:
+    """Return the CPU time, between two readings, of the threads that were writing at either of them."""
+    both = ((earlier[pid], now) for pid, now in later.items() if pid in earlier)
+    return sum(now_s - then_s for (then_s, did), (now_s, does) in both if did or does)
 
 
 def _devices(postmaster: int) -> Iterator[int]:

@@ -18,7 +18,8 @@ from pgdyno.load.turns import Servers, Turns
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.blocks.transactions import parse
-from pgdyno.model.experiments.experiment import Design, HostLog, Slice
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.slices import HostLog, Slice
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
 from pgdyno.postgres.process.processes import memory_bytes

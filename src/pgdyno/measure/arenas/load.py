@@ -20,12 +20,10 @@ from pgdyno.load.driver_process import DriverProcess
 from pgdyno.load.frozen import FrozenTurns
 from pgdyno.load.process import LoadProcess, run_to_end
 from pgdyno.load.step_results import StepResult
-from pgdyno.load.step_run import longest_s, run_step
-from pgdyno.load.switched import SwitchedTurns
-from pgdyno.load.timed_run import RestingRun, TimedRun, run_counted, run_for
+from pgdyno.load.timed_run import RestingRun, TimedRun, longest_s, run_counted, run_for, run_step
 from pgdyno.load.tpch_tables import filling
 from pgdyno.load.tpchgen import ReportShare, Tpchgen
-from pgdyno.load.turns import Turns
+from pgdyno.load.turns import SwitchedTurns, Turns
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.placement import ArmsLoad, Here, Placement
 from pgdyno.measure.arenas.step_failure import failures_named
@@ -258,7 +256,7 @@ class Loads:
             protocol=workload.protocol,
             rate_tps=workload.rate_tps,
             cpus=self.split.pinned,
-            max_errors=MOST_GIVEN_UP if workload.captured else 0,
+            max_errors=MOST_GIVEN_UP,
             first_schema=1 if workload.data_set.schemas else None,
         )
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgdyno.measure.blocks.transactions import Transactions
-from pgdyno.model.experiments.experiment import Slice
 from pgdyno.model.experiments.failures import Failures
+from pgdyno.model.experiments.slices import Slice
 
 
 @dataclass(frozen=True)

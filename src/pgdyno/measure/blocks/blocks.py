@@ -14,7 +14,7 @@ from pgdyno.measure.blocks.attribution import ArmCount, charged_running_s
 from pgdyno.measure.blocks.drains import drain_share
 from pgdyno.measure.blocks.tail import tail_mean
 from pgdyno.measure.design.isolation import CpuSplit
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Slice, VoidThresholds
+from pgdyno.model.experiments.experiment import ArmBlock, Block, VoidThresholds
 from pgdyno.model.experiments.metric import (
     DRAIN_SHARE,
     LAUNCHED_WORKERS,
@@ -25,6 +25,7 @@ from pgdyno.model.experiments.metric import (
     THROUGHPUT,
     WAL_SEGMENTS,
 )
+from pgdyno.model.experiments.slices import Slice
 
 BY_OTHERS = {
     "steal_share": "of the CPU time was stolen by the hypervisor",

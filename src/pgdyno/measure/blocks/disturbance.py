@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from pgdyno.base import numbers
 from pgdyno.measure.blocks.blocks import BY_OTHERS, is_from_audit, trials_void, void_reason
 from pgdyno.measure.blocks.start_offsets import APART_NOTE, apart_notes
-from pgdyno.model.experiments.experiment import Block, Experiment, Slice, VoidThresholds
+from pgdyno.model.experiments.experiment import Block, Experiment, VoidThresholds
+from pgdyno.model.experiments.slices import Slice
 
 LEFT_OUT = "left_out_share"
 DISTURBED = "machine disturbed:"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pgdyno.model.experiments.experiment import Slice
 from pgdyno.model.experiments.metric import DRAIN_SHARE
+from pgdyno.model.experiments.slices import Slice
 
 DIFFERENCE = "drain_share_difference"
 

@@ -29,9 +29,10 @@ from pgdyno.measure.blocks.start_offsets import audit_apart, too_far_apart
 from pgdyno.measure.blocks.tail import tail_mean
 from pgdyno.measure.blocks.transactions import Transactions
 from pgdyno.measure.design.isolation import CpuSplit
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Slice
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
 from pgdyno.model.experiments.failures import failures_text
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, TAIL_MEAN_ALONE, Readings
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variants.variant import Variant
 

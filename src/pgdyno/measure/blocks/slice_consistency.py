@@ -9,8 +9,9 @@ from itertools import groupby
 from operator import itemgetter
 
 from pgdyno.measure.blocks.histogram import Histogram, decode
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment, Slice
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
 from pgdyno.model.experiments.metric import P50, P95, P99, TAIL_MEAN
+from pgdyno.model.experiments.slices import Slice
 
 _ERROR = 1e-3  # tolerance: twice the largest error of a histogram with 3 significant digits
 _QUANTILES = {P50: 0.50, P95: 0.95, P99: 0.99}

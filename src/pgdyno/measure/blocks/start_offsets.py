@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from pgdyno.base import numbers
-from pgdyno.model.experiments.experiment import Slice, VoidThresholds
+from pgdyno.model.experiments.experiment import VoidThresholds
+from pgdyno.model.experiments.slices import Slice
 
 APART, LARGEST = "apart_share", "largest_apart_share"
 TOO_FAR = 0.05  # arbitrary share of a turn: the possible error of a block if all turns had this offset

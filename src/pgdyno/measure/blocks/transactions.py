@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pgdyno.base.errors import GeneratorFailedError
-from pgdyno.model.experiments.experiment import HostLog
 from pgdyno.model.experiments.failures import Failures, added_up, failed_share
+from pgdyno.model.experiments.slices import HostLog
 
 _COLUMNS = 6
 _LETTERS = string.ascii_lowercase.encode()

@@ -15,7 +15,8 @@
     A_w     L_w of stretches in which no other server has load, if w writes  1
     g       gain that makes the change worthwhile                            1
 
-slower          the upper bound of some T_w, at 5 % over the number of workloads, is below 1 - max_loss
+slower          the upper bound of some T_w, at 5 % over the number of workloads and with the bias of an
+                experiment (decision 68), is below 1 - max_loss
 faster          some T_w > 1 + g at a one-sided 2.5 %, by Holm over the workloads: a single plan is tested
 nowhere slower  the lower one-sided 95 % bound of every T_w is at least 1 - max_loss
 safe            the upper one-sided 95 % bound of L_w is at most 1 + max_tail_loss, both as the mean of the
@@ -131,11 +132,12 @@ def _with_failures(experiment: Experiment, variant: str, decision: PlanDecision)
 
 def _unlike(experiment: Experiment) -> str:
     """Return a sentence on replays that differ from their captured workloads; empty if none does."""
-    found = {name: one.least for name, one in experiment.likenesses.items() if one.least < LEAST_LIKENESS}
+    found = {name: one for name, one in experiment.likenesses.items() if one.least < LEAST_LIKENESS}
     if not found:
         return ""
-    listed = ", ".join(f"{least:.2f} of {name}" for name, least in found.items())
-    return f" The replay only resembles your workload (likeness {listed})."
+    listed = ", ".join(f"{one.least:.2f} of {name}" for name, one in found.items())
+    is_another = any(one.is_another_workload for one in found.values())
+    return f" The replay {'is not' if is_another else 'only resembles'} your workload (likeness {listed})."
 
 
 def minutes_to_decide(experiment: Experiment, decision: PlanDecision) -> float | None:
@@ -164,7 +166,7 @@ def state_of(outcomes: Sequence[Outcome], terms: Terms, *, error: float | None =
     """
     error = final_error(terms) if error is None else error
     throughput = [one.throughput for one in outcomes if one.throughput is not None]
-    if any(one.upper(error / len(outcomes)) < 1 - terms.max_loss for one in throughput):
+    if any(one.upper_with_bias(error / len(outcomes)) < 1 - terms.max_loss for one in throughput):
         return PlanState.SLOWER
     if not outcomes or len(throughput) < len(outcomes):
         return PlanState.UNDECIDED

@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from pgdyno.measure.verdicts.analysis import is_comparable
-from pgdyno.measure.verdicts.failures import is_any_shown, is_forbidden
+from pgdyno.measure.verdicts.failures import is_any_shown, is_comparable, is_forbidden
 from pgdyno.model.experiments.experiment import Block, Design, DesignKind, Experiment, Stopping
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Verdict

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.random import Generator as Random
 
-from pgdyno.model.experiments.experiment import Design, DesignKind, Slice
+from pgdyno.model.experiments.experiment import Design, DesignKind
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.model.experiments.workload import Workload
 
 _MANY_ARMS = 9

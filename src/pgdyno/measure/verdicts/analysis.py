@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pgdyno.base import numbers
-from pgdyno.measure.verdicts.failures import withhold
+from pgdyno.measure.verdicts.failures import REQUIRED_BACKGROUND_SHARE, missed_rate, withhold
 from pgdyno.measure.verdicts.seat_effects import SeatEffects, seat_effects
 from pgdyno.model.experiments.experiment import Block, Design, Experiment
 from pgdyno.model.experiments.metric import METRICS, Metric
@@ -15,21 +15,6 @@ from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.stats.decision import adjust, decide
 from pgdyno.stats.nested import MeanEstimate, estimate, with_bias
 from pgdyno.stats.sample import Sample
-
-REQUIRED_BACKGROUND_SHARE = 0.95  # required share; the Insert Benchmark's service level
-_BACKGROUND_RATE = "background_rate_share"
-
-
-@dataclass(frozen=True)
-class MissedRate:
-    """How an arm missed its background rate. The published rule is for one run, so one pass is enough.
-
-    ``lowest`` is the share of the rate reached in the worst pass.
-    """
-
-    passes: int  # that missed the rate
-    of_passes: int
-    lowest: float
 
 
 def verdict_metrics() -> tuple[Metric, ...]:
@@ -105,24 +90,6 @@ def mean_effect(experiment: Experiment, workload: str, metric: str, variant: str
     arms = (variant, experiment.baseline)
     sample = Sample.of(_ratios(experiment.blocks, workload, metric, arms, by_seat))
     return with_bias(estimate(sample), experiment.design.bias)
-
-
-def missed_rate(blocks: Sequence[Block], workload: str, variant: str) -> MissedRate | None:
-    """Return how an arm missed its background rate in passes that count; None if it kept it or has none."""
-    reached = [
-        arm.values[_BACKGROUND_RATE]
-        for block in blocks
-        if block.workload == workload and not block.void_for(variant)
-        for arm in block.arms
-        if arm.variant == variant and _BACKGROUND_RATE in arm.values
-    ]
-    missed = [share for share in reached if share < REQUIRED_BACKGROUND_SHARE]
-    return MissedRate(len(missed), len(reached), min(missed)) if missed else None
-
-
-def is_comparable(blocks: Sequence[Block], workload: str, variant: str, baseline: str) -> bool:
-    """Whether neither arm missed a background rate."""
-    return all(missed_rate(blocks, workload, name) is None for name in (variant, baseline))
 
 
 def _ratios(

@@ -10,8 +10,9 @@
 A pair of arms has a constant bias throughout an experiment (``Design.bias``), with half of its variance from
 each arm. The variance of a contrast's bias is b² Σ c_a² / 2.
 
-All contrasts of one call use the same blocks. Identities between contrasts therefore hold exactly between
-their point estimates: the parts of a sum add up.
+All returned contrasts of one call use the same blocks. Identities between contrasts therefore hold exactly
+between their point estimates: the parts of a sum add up. A contrast is left out if significantly more
+transactions failed on one of its arms than on another.
 """
 
 from __future__ import annotations
@@ -41,20 +42,24 @@ def contrast_intervals(
 ) -> dict[str, Interval]:
     """Return the ratio of each contrast with its interval, at ``level`` or the design's level.
 
-    Empty if there are too few rounds for an interval, or too many failed transactions for a comparison.
+    Without contrasts of arms that failed transactions make incomparable; empty if there are too few
+    rounds for an interval.
     """
-    if is_any_shown(experiment.blocks, workload, _arms_of(contrasts)):
-        return {}
-    series, is_seated = _series(experiment, workload, contrasts, metric)
+    comparable = {
+        name: weights
+        for name, weights in contrasts.items()
+        if not is_any_shown(experiment.blocks, workload, list(weights))
+    }
+    series, is_seated = _series(experiment, workload, comparable, metric)
     wanted = experiment.design.level if level is None else level
-    return _intervals(series, wanted, _biases(experiment, contrasts), is_seated=is_seated)
+    return _intervals(series, wanted, _biases(experiment, comparable), is_seated=is_seated)
 
 
 def _series(
     experiment: Experiment, workload: str, contrasts: Mapping[str, Weights], metric: str
 ) -> tuple[dict[str, dict[int, list[float]]], bool]:
     """Return the values of each contrast by round, and whether seat effects were removed from them."""
-    names = _arms_of(contrasts)
+    names = list(dict.fromkeys(name for weights in contrasts.values() for name in weights))
     arms = [one.name for one in experiment.variants]
     by_seat = seat_effects(experiment.blocks, workload, metric, arms, experiment.design)
     series: dict[str, dict[int, list[float]]] = {name: {} for name in contrasts}
@@ -65,10 +70,6 @@ def _series(
                 value = sum(weight * logs[arm] for arm, weight in weights.items())
                 series[name].setdefault(block.round, []).append(value)
     return series, by_seat is not None
-
-
-def _arms_of(contrasts: Mapping[str, Weights]) -> list[str]:
-    return list(dict.fromkeys(name for weights in contrasts.values() for name in weights))
 
 
 def _biases(experiment: Experiment, contrasts: Mapping[str, Weights]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Failed transactions in an experiment, and the verdicts that they rule out. Pure.
+"""Failed transactions and missed rates in an experiment, and the verdicts that they rule out. Pure.
 
 Throughput counts successful transactions. A server that aborts many early has time for more of them, but is
 not faster. A verdict must not favour a variant, nor state "no difference", if
@@ -35,6 +35,8 @@ from pgdyno.model.experiments.verdict import Decision, Verdict
 MOST_MORE = 0.01
 """Largest allowed difference of a variant's failed share to that of the other one."""
 _ERROR = 0.05
+REQUIRED_BACKGROUND_SHARE = 0.95  # required share; the Insert Benchmark's service level
+_BACKGROUND_RATE = "background_rate_share"
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,18 @@ class FailedTransactions:
     variant: str
     share: float
     failures: tuple[Failures, ...]
+
+
+@dataclass(frozen=True)
+class MissedRate:
+    """How an arm missed its background rate. The published rule is for one run, so one pass is enough.
+
+    ``lowest`` is the share of the rate reached in the worst pass.
+    """
+
+    passes: int  # that missed the rate
+    of_passes: int
+    lowest: float
 
 
 def failed_transactions(experiment: Experiment) -> tuple[FailedTransactions, ...]:
@@ -105,6 +119,24 @@ def is_forbidden(verdict: Verdict, blocks: Sequence[Block]) -> bool:
     pair = (verdict.variant, verdict.baseline)
     shares = {_shares(doubts(blocks, verdict.workload, *one)) for one in (pair, pair[::-1])}
     return verdict.is_withheld and _shares(verdict.reason) in shares - {""}
+
+
+def missed_rate(blocks: Sequence[Block], workload: str, variant: str) -> MissedRate | None:
+    """Return how an arm missed its background rate in passes that count; None if it kept it or has none."""
+    reached = [
+        arm.values[_BACKGROUND_RATE]
+        for block in blocks
+        if block.workload == workload and not block.void_for(variant)
+        for arm in block.arms
+        if arm.variant == variant and _BACKGROUND_RATE in arm.values
+    ]
+    missed = [share for share in reached if share < REQUIRED_BACKGROUND_SHARE]
+    return MissedRate(len(missed), len(reached), min(missed)) if missed else None
+
+
+def is_comparable(blocks: Sequence[Block], workload: str, variant: str, baseline: str) -> bool:
+    """Whether neither arm missed a background rate."""
+    return all(missed_rate(blocks, workload, name) is None for name in (variant, baseline))
 
 
 def _shares(reason: str) -> str:

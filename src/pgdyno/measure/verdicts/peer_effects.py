@@ -31,11 +31,13 @@ _FEWEST_PEERS = 2  # with a single peer, the verdicts on both are enough
 class PeerEffects:
     """Throughput ratios of pgdyno's configurations to each peer's on one workload.
 
-    ``ratios`` are by peer, the fastest first, then by configuration.
+    ``ratios`` are by peer, the fastest first, then by configuration. ``left_out`` names peers and pairs that
+    cannot be compared, because significantly more transactions failed on one side.
     """
 
     workload: str
     ratios: Mapping[str, Mapping[str, Interval]]
+    left_out: tuple[str, ...] = ()
 
     @property
     def fastest(self) -> str:
@@ -70,11 +72,11 @@ def added_to_peers(experiment: Experiment) -> list[Variant]:
 def peer_effects(experiment: Experiment) -> tuple[PeerEffects, ...]:
     """Return the ratios on every workload with enough rounds; empty if no peers were measured."""
     peers, ours = peers_of(experiment), own_arms_of(experiment)
-    found = (_effects(experiment, workload, peers, ours) for workload in _reported(experiment) if peers)
+    found = (_effects(experiment, workload, peers, ours) for workload in reported(experiment) if peers)
     return tuple(one for one in found if one is not None)
 
 
-def _reported(experiment: Experiment) -> Sequence[str]:
+def reported(experiment: Experiment) -> Sequence[str]:
     """Return all workloads; for TPC-H-like passes only the two runs, which cover all queries."""
     runs = [name for name in experiment.workloads if name.removeprefix(PREFIX) in TPCH_RUNS]
     return experiment.workloads if experiment.tpch is None else runs
@@ -85,9 +87,15 @@ def _effects(experiment: Experiment, workload: str, peers: list[str], ours: list
     pairs = {(peer, arm): f"{arm} over {peer}" for peer in peers for arm in ours}
     ratios = {name: {arm: 1.0, peer: -1.0} for (peer, arm), name in pairs.items()}
     known = contrast_intervals(experiment, workload, {**speeds, **ratios})
-    if len(known) < len(speeds) + len(ratios):
+    fastest_first = sorted(known.keys() & speeds.keys(), key=lambda peer: -known[peer].point)
+    if not fastest_first:
         return None
-    fastest_first = sorted(peers, key=lambda peer: -known[peer].point)
+    missing = [name for (peer, _), name in pairs.items() if peer in known and name not in known]
     return PeerEffects(
-        workload, {peer: {arm: known[pairs[peer, arm]] for arm in ours} for peer in fastest_first}
+        workload,
+        {
+            peer: {arm: known[pairs[peer, arm]] for arm in ours if pairs[peer, arm] in known}
+            for peer in fastest_first
+        },
+        (*(peer for peer in peers if peer not in known), *missing),
     )

@@ -14,7 +14,7 @@ from pgdyno.measure.view.rounds_chart import RoundColumns, round_columns
 from pgdyno.measure.view.series import RatioPoint
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.charts.marks import arm_class, arm_shape, mark, spread
-from pgdyno.report.charts.scales import RatioScale, ratio_scale
+from pgdyno.report.charts.scales import RatioScale, horizontal_grid, ratio_scale
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, text
 
 _TOP, _BOTTOM_PX = 12.0, 46.0
@@ -48,7 +48,7 @@ def ratio_chart(caption: Caption, chart: RatioChart, *, width: float) -> Markup:
         height,
         *columns.background(_TOP, height - _BOTTOM_PX),
         *_levels(chart, scale, width - right),
-        *_axis(scale, width - right),
+        *horizontal_grid(scale, _LEFT_PX, width - right, _TICK_ROOM_PX),
         *_means(chart, columns, scale),
         *(_point(point, columns, scale, chart.arm) for point in chart.points),
         *columns.axis(height - _BOTTOM_PX),
@@ -72,17 +72,6 @@ def _levels(chart: RatioChart, scale: RatioScale, right: float) -> list[Markup]:
         parts += [
             box(_LEFT_PX, top, right - _LEFT_PX, bottom - top, "estimate-band"),
             line(_LEFT_PX, middle, right, middle, "estimate"),
-        ]
-    return parts
-
-
-def _axis(scale: RatioScale, right: float) -> list[Markup]:
-    parts = []
-    for tick in scale.ticks(_TICK_ROOM_PX):
-        is_zero = math.isclose(tick.place, scale.place(1.0))
-        parts += [
-            line(_LEFT_PX, tick.place, right, tick.place, "zero" if is_zero else "grid"),
-            text(tick.label, _LEFT_PX - 8, tick.place + 4, "tick", "end"),
         ]
     return parts
 

@@ -13,8 +13,7 @@ from itertools import takewhile
 from pgdyno.base import numbers
 from pgdyno.base.text import listed, sentence
 from pgdyno.measure.records.recorded_facts import fact_at
-from pgdyno.measure.verdicts.analysis import is_comparable
-from pgdyno.measure.verdicts.failures import is_forbidden
+from pgdyno.measure.verdicts.failures import is_comparable, is_forbidden
 from pgdyno.measure.verdicts.scaling import CurveKnee, knees
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT, Better, Metric
@@ -223,8 +222,12 @@ def _answer_for(experiment: Experiment, verdicts: Sequence[Verdict], variant: st
 
 
 def _where(experiment: Experiment, verdicts: Sequence[Verdict]) -> str:
-    """Return the workloads of equal verdicts, in words; cells of a grid are counted by load."""
+    """Return the workloads of equal verdicts, in words; cells of a grid are counted by load.
+
+    A replay that differs too much from its captured workload is not named as if it were that workload.
+    """
     names = step_names(experiment)
+    others = {name for name, found in experiment.likenesses.items() if found.is_another_workload}
     places: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         cell = experiment.cells.get(verdict.workload)
@@ -232,9 +235,12 @@ def _where(experiment: Experiment, verdicts: Sequence[Verdict]) -> str:
             verdict
         )
     loads = Counter(cell.load for cell in experiment.cells.values())
+    shown = {place: f"a replay unlike {place}" if place in others else place for place in places}
     return listed(
         [
-            f"{place} ({len(found)} of {loads[place]} cells{_effects(found)})" if place in loads else place
+            f"{shown[place]} ({len(found)} of {loads[place]} cells{_effects(found)})"
+            if place in loads
+            else shown[place]
             for place, found in places.items()
         ]
     )

@@ -22,9 +22,14 @@ from dataclasses import replace
 
 from pgdyno.base import numbers
 from pgdyno.measure.records.recorded_facts import client_share, fact_at, frequency_mhz, stolen_share, sysctls
-from pgdyno.measure.verdicts.analysis import REQUIRED_BACKGROUND_SHARE, missed_rate, verdict_metrics
+from pgdyno.measure.verdicts.analysis import verdict_metrics
 from pgdyno.measure.verdicts.durability import breaches, warnings
-from pgdyno.measure.verdicts.failures import MOST_MORE, failed_transactions
+from pgdyno.measure.verdicts.failures import (
+    MOST_MORE,
+    REQUIRED_BACKGROUND_SHARE,
+    failed_transactions,
+    missed_rate,
+)
 from pgdyno.model.experiments.experiment import Experiment, VoidThresholds
 from pgdyno.model.experiments.failures import MOST_FAILED_SHARE
 from pgdyno.model.experiments.machine_comparison import (

@@ -32,6 +32,7 @@ from pgdyno.stats.curves.scaling_fit import SCALES, fit_all
 from pgdyno.stats.sample import FloatArray
 
 AMDAHL, USL = "Amdahl", "USL"
+_SEED = 1
 RESAMPLES = 1000  # arbitrary: with eight blocks, the ends are the sixth lowest and highest
 _PARAMETERS = {AMDAHL: 2, USL: 3}  # λ counts
 _FIT_LEVEL = 0.05  # a law is rejected if chance explains its misfit in fewer than one case in twenty
@@ -55,14 +56,14 @@ class Fit:
         return math.sqrt(max(0.0, 1 - self.contention) / self.crosstalk)
 
 
-def fit_laws(curve: Curve, *, offset: int = 0, level: float = 0.95, seed: int = 1) -> tuple[Law, ...]:
+def fit_laws(curve: Curve, *, offset: int = 0, level: float = 0.95) -> tuple[Law, ...]:
     """Return both laws, the simpler one first; without those that have more parameters than levels.
 
     ``offset``: the number of processes at level 0, 1 with a participating leader.
     """
     numbers = _numbers(curve, offset)
     return tuple(
-        _law(curve, name, offset, level, seed)
+        _law(curve, name, offset, level)
         for name, parameters in _PARAMETERS.items()
         if len(numbers) >= parameters and numbers[0] > 0
     )
@@ -107,10 +108,10 @@ def lack_of_fit(curve: Curve, fitted: Fit, name: str) -> float | None:
     return float(special.fdtrc(spare, free, fitted.squares / spare / noise))
 
 
-def _law(curve: Curve, name: str, offset: int, level: float, seed: int) -> Law:
+def _law(curve: Curve, name: str, offset: int, level: float) -> Law:
     numbers = _numbers(curve, offset)
     (fitted,) = fit([curve], numbers, name)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(_SEED)
     blocks = len(curve.log_rates)
     samples = [curve.resampled(random.integers(blocks, size=blocks)) for _ in range(RESAMPLES)]
     # A level missing in a sample has no weight. Excluding such samples would leave only a few similar ones.

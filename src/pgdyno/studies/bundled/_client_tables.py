@@ -7,7 +7,7 @@ the server. All clients' tables together have as many rows as the shared ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 
@@ -18,6 +18,7 @@ from pgdyno.model.experiments.workload import SCHEMAS, DriverScript, Workload, n
 SHARED, OWN = "shared", "own"
 _KINDS = (SHARED, OWN)
 _MB = 1 << 20
+_SPARE_CONNECTIONS = 20
 _USUAL_BUFFERS, _USUAL_BUFFERS_MB = "1GB", 1024  # room for the data of pgbench's workloads
 _WITH_OVERHEAD = 1.1  # times the data: catalogs, visibility and free space maps
 
@@ -52,11 +53,17 @@ def on_tables(load: Workload, kinds: Sequence[str], most_clients: int) -> tuple[
     return tuple(_on_own(load, most_clients) if kind == OWN else load for kind in found)
 
 
-def shared_buffers(loads: Iterable[Workload]) -> str:
-    """Return shared_buffers large enough for all tables: those of many clients have more rows than usual."""
+def room_for(most_clients: int, loads: Iterable[Workload]) -> Mapping[str, str]:
+    """Return settings with room for all connections and data.
+
+    Separate tables of many clients have more rows than usual.
+    """
     own_bytes = max((load.data_set.size_bytes for load in loads if load.data_set.schemas), default=0)
     needed_mb = ceil(_WITH_OVERHEAD * own_bytes / _MB)
-    return f"{needed_mb}MB" if needed_mb > _USUAL_BUFFERS_MB else _USUAL_BUFFERS
+    return {
+        "max_connections": str(max(100, most_clients + _SPARE_CONNECTIONS)),
+        "shared_buffers": f"{needed_mb}MB" if needed_mb > _USUAL_BUFFERS_MB else _USUAL_BUFFERS,
+    }
 
 
 def _on_own(load: Workload, most_clients: int) -> Workload:

@@ -15,7 +15,7 @@ from pgdyno.measure.bundled_study import BundledStudy, Machine, Option, Sizing, 
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import PROTOCOLS, Workload
-from pgdyno.studies.bundled._client_tables import CAVEAT, OWN, TABLES, on_tables, shared_buffers
+from pgdyno.studies.bundled._client_tables import CAVEAT, OWN, TABLES, on_tables, room_for
 
 
 def _protocols(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -33,7 +33,6 @@ PROTOCOL = Option(
     is_repeatable=True,
 )
 _MOST_PER_CPU = 4  # arbitrary: above twice the number of CPUs, only waiting increases
-_SPARE_CONNECTIONS = 20
 _PUBLISHED = (
     "published in 2020 for two machines of 8 CPUs, pgbench at scale 30, 2 to 14 clients on the server's own "
     "machine: the curve of select-only flattens from 6 clients on, because pgbench uses about 20 % of the CPU"
@@ -57,11 +56,7 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
 
 def settings(sizing: Sizing) -> Mapping[str, str]:
     """Return settings with room for all connections and data, so that clients wait only for each other."""
-    most = max(client_counts(sizing))
-    return {
-        "max_connections": str(max(100, most + _SPARE_CONNECTIONS)),
-        "shared_buffers": shared_buffers(workloads(sizing).values()),
-    }
+    return room_for(max(client_counts(sizing)), workloads(sizing).values())
 
 
 def study(context: StudyContext) -> Study:

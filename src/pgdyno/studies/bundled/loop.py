@@ -30,7 +30,7 @@ from pgdyno.model.experiments.workload import (
     load_name,
     name_on_own_tables,
 )
-from pgdyno.studies.bundled._client_tables import CAVEAT, OWN, TABLES, on_tables, shared_buffers
+from pgdyno.studies.bundled._client_tables import CAVEAT, OWN, TABLES, on_tables, room_for
 
 # A loop runs to its end, so a block is one turn. Clients share the server's CPUs, as in the published study.
 _DESIGN = Design(
@@ -106,7 +106,6 @@ _BY_THE_INDEX = {  # forces a nested loop with an index lookup per key
     "jit": "off",
 }
 _MOST_PER_CPU = 2  # above the number of CPUs, only waiting increases
-_SPARE_CONNECTIONS = 20
 _ANY_SEED = {"pgdyno_loop.seed": "0"}  # otherwise all loops would read the same accounts repeatedly
 _PUBLISHED = (
     "published in 2020 for two machines of 8 CPUs, pgbench at scale 30: with clients on the server's machine "
@@ -122,11 +121,7 @@ def workloads(sizing: Sizing) -> Mapping[str, Workload]:
 
 def settings(sizing: Sizing) -> Mapping[str, str]:
     """Return settings with room for all connections and data."""
-    most = max(client_counts(sizing))
-    return {
-        "max_connections": str(max(100, most + _SPARE_CONNECTIONS)),
-        "shared_buffers": shared_buffers(workloads(sizing).values()),
-    }
+    return room_for(max(client_counts(sizing)), workloads(sizing).values())
 
 
 def study(context: StudyContext) -> Study:

@@ -21,7 +21,7 @@ from pgdyno.load.discovery import find_driver, find_generator
 from pgdyno.measure.arenas.datasets import DataSets
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.design.isolation import split_cpus
-from pgdyno.plan.inspection.embedded_server import running_embedded
+from pgdyno.plan.inspection.inspect import running_embedded
 from pgdyno.postgres.process.account import current_account
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import Instance, initialise

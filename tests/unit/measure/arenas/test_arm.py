@@ -21,7 +21,8 @@ from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.measure.observe import CpuReading, Observer, observe_block
-from pgdyno.model.experiments.experiment import Design, Slice
+from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.slices import Slice
 
 SPLIT = CpuSplit((0,), (1,), is_isolated=True)
 NONE = WritebackThreads()

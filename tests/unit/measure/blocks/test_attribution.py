@@ -7,7 +7,7 @@ import pytest
 
 from pgdyno.measure.blocks.attribution import charged_running_s, completed_in_all, count_arm
 from pgdyno.measure.blocks.transactions import Transactions
-from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.slices import Slice
 
 MS = 1_000_000
 

@@ -21,7 +21,8 @@ from pgdyno.measure.blocks.blocks import (
     void_reason,
 )
 from pgdyno.measure.design.isolation import CpuSplit
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Slice, VoidThresholds
+from pgdyno.model.experiments.experiment import ArmBlock, Block, VoidThresholds
+from pgdyno.model.experiments.slices import Slice
 
 MS = 1_000_000
 

@@ -16,7 +16,8 @@ from pgdyno.measure.blocks.disturbance import (
     raised,
     with_disturbance_notes,
 )
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment, Slice, VoidThresholds
+from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment, VoidThresholds
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.model.variants.variant import Variant
 
 LIMITS = VoidThresholds()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.measure.blocks.drains import audit_drains, drain_share
-from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.slices import Slice
 
 MS = 1_000_000
 

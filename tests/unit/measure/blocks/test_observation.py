@@ -15,8 +15,9 @@ from pgdyno.measure.blocks.observation import ObservedArm, ObservedBlock, Observ
 from pgdyno.measure.blocks.transactions import Transactions
 from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.measure.meters import load as load_meters
-from pgdyno.model.experiments.experiment import Design, Slice
+from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, TAIL_MEAN_ALONE
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.model.variants.variant import Variant
 
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"

@@ -6,7 +6,8 @@ import pytest
 
 from pgdyno.measure.blocks.blocks import void_reason
 from pgdyno.measure.blocks.start_offsets import apart_notes, audit_apart, too_far_apart
-from pgdyno.model.experiments.experiment import Slice, VoidThresholds
+from pgdyno.model.experiments.experiment import VoidThresholds
+from pgdyno.model.experiments.slices import Slice
 
 MS = 1_000_000
 LIMITS = VoidThresholds()

@@ -142,6 +142,17 @@ def test_slower_somewhere_is_corrected_for_the_number_of_workloads() -> None:
     assert state_of([one, other], TERMS) is not PlanState.SLOWER
 
 
+def test_slower_somewhere_allows_for_the_bias_of_an_experiment() -> None:
+    # ln 0.924 + 1.770933 · 0.0149, t(13): 0.9487. With √(0.0149² + 0.005²) = 0.015716: 0.9501.
+    found = measured(-7.6, 1.49)
+    assert state_of([outcome(found)], TERMS) is PlanState.SLOWER
+    biased = replace(found, bias=0.005)
+    assert biased.upper_with_bias() == pytest.approx(0.9501, abs=5e-5)
+    assert biased.upper() == found.upper() == pytest.approx(0.9487, abs=5e-5)
+    assert state_of([outcome(biased)], TERMS) is PlanState.NOTHING
+    assert state_of([outcome(replace(measured(-9, 1.49), bias=0.005))], TERMS) is PlanState.SLOWER
+
+
 def test_a_look_rejects_by_a_stricter_bound_than_the_end() -> None:
     gains = outcome(measured(50, 2), workload="write")
     found = [outcome(measured(-8.3, 1.49)), gains]
@@ -223,7 +234,10 @@ def test_a_workload_that_was_not_like_its_original_is_said() -> None:
     found = decide_plan(replace(synthetic(), likenesses={"shop": unlike, "bank": alike}), "plan", TERMS)
     assert found.sentence.endswith(" The replay only resembles your workload (likeness 0.78 of shop).")
     found = decide_plan(replace(synthetic(), likenesses={"bank": alike}), "plan", TERMS)
-    assert "something like" not in found.sentence
+    assert "your workload" not in found.sentence
+    another = Likeness({"calls": 0.69}, ())
+    found = decide_plan(replace(synthetic(), likenesses={"shop": another}), "plan", TERMS)
+    assert found.sentence.endswith(" The replay is not your workload (likeness 0.69 of shop).")
 
 
 def test_a_look_spends_a_fifth_of_the_error_and_leaves_the_rest() -> None:

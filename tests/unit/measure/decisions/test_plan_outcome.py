@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import bootstrap
+from tests.golden.synthetic import experiment as synthetic
 
-from pgdyno.measure.decisions.plan_outcome import Estimate, estimate, estimate_alone, stalls
+from pgdyno.measure.decisions.plan_outcome import Estimate, estimate, estimate_alone, outcomes_of, stalls
 
 
 def test_bounds_are_those_of_students_t() -> None:
@@ -31,6 +33,17 @@ def test_drift_gives_the_bounds_of_the_worse_half() -> None:
     steady = estimate([[0.30], [0.31], [0.29], [0.30], [0.31], [0.30], [0.29], [0.305], [0.295], [0.30]])
     assert steady is not None
     assert steady.ratio == pytest.approx(math.exp(0.30))
+
+
+def test_the_bias_of_a_design_widens_one_bound_of_throughput_alone() -> None:
+    plain = synthetic()
+    biased = replace(plain, design=replace(plain.design, bias=0.005))
+    for one, other in zip(outcomes_of(biased, "plan"), outcomes_of(plain, "plan"), strict=True):
+        assert one.throughput is not None
+        assert other.throughput is not None
+        assert one.throughput == replace(other.throughput, bias=0.005)
+        assert one.throughput.upper() == other.throughput.upper() == other.throughput.upper_with_bias()
+        assert one.throughput.upper_with_bias() > one.throughput.upper()
 
 
 def test_four_rounds_give_no_bound() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.measure.verdicts.analysis import MissedRate, analyse, is_comparable, log_ratios, missed_rate
+from pgdyno.measure.verdicts.analysis import analyse, log_ratios
+from pgdyno.measure.verdicts.failures import MissedRate, is_comparable, missed_rate
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind
 from pgdyno.model.experiments.verdict import Decision, Verdict
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from pgdyno.measure.view.figures import value_chart
 from pgdyno.measure.view.series import ArmSeries, TrialValues, ValuePoint
-from pgdyno.measure.view.values import value_chart
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT
 from pgdyno.report.charts.svg import NARROW, WIDE, Caption
 

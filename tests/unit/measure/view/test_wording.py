@@ -9,6 +9,7 @@ from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 
 from pgdyno.measure.view import wording
+from pgdyno.model.experiments.likeness import Likeness
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
 
 NBSP = "\N{NO-BREAK SPACE}"
@@ -133,6 +134,16 @@ def test_answer_leads_with_throughput_and_never_hides_what_got_worse() -> None:
     assert answer == (
         "Better on sysbench-read-only; no difference that matters on sysbench-read-write. "
         "Worse: 99th percentile latency on sysbench-read-write."
+    )
+
+
+def test_answer_does_not_name_a_replay_as_the_workload_that_it_is_unlike() -> None:
+    # 0.7 is the least likeness that is measured without --unlike.
+    found = {READ_ONLY: Likeness({"calls": 0.69}, ()), READ_WRITE: Likeness({"calls": 0.7}, ())}
+    (answer,) = wording.answers(replace(experiment(), likenesses=found))
+    assert answer == (
+        "Better on a replay unlike sysbench-read-only; no difference that matters on "
+        "sysbench-read-write. Worse: 99th percentile latency on sysbench-read-write."
     )
 
 

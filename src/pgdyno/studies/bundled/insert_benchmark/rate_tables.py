@@ -11,7 +11,7 @@ from statistics import fmean
 
 from pgdyno.base import numbers
 from pgdyno.base.text import sentence
-from pgdyno.measure.verdicts.analysis import REQUIRED_BACKGROUND_SHARE, MissedRate, missed_rate
+from pgdyno.measure.verdicts.failures import REQUIRED_BACKGROUND_SHARE, MissedRate, missed_rate
 from pgdyno.measure.view.series import arm_series, blocks_of, typical, variants_of
 from pgdyno.measure.view.wording import (
     bounds_text,
