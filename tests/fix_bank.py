@@ -71,7 +71,7 @@ def transfers(
             file.write_text(text)
         argv = [
             *as_unprivileged(),
-            str(server.bin_directory / "pgbench"),
+            str(server.client_directory / "pgbench"),
             *(f"--host={server.socket_directory}", f"--port={server.port}", "--username=postgres"),
             *(
                 f"--client={clients}",

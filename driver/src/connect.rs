@@ -1,6 +1,7 @@
 //! Opens connections and logs in, with a time limit on each answer. A connection then either runs statements
 //! here (loading, preparing) or moves to the event loop.
 
+use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::ops::Range;
@@ -103,14 +104,20 @@ impl Connection {
         let numbered: Vec<_> = used.clone().zip(&statements[used]).collect();
         for some in numbered.chunks(PREPARED_AT_ONCE) {
             let mut out = Vec::new();
-            for (index, statement) in some {
-                if statement.kind == StatementKind::Prepared {
-                    write_parse(&mut out, *index, statement);
-                }
+            let parsed = some.iter().filter(|(_, one)| one.kind == StatementKind::Prepared);
+            for (index, statement) in parsed.clone() {
+                write_parse(&mut out, *index, statement);
             }
             write_sync(&mut out);
             self.request(&out)?;
-            self.until_ready(|error| error.while_using_tables("prepare the workload's statements"), |_| {})?;
+            let done = Cell::new(0);
+            self.until_ready(
+                |error| {
+                    let failed = parsed.clone().nth(done.get()).map_or("no statement", |(_, one)| one.name);
+                    error.while_using_tables(&format!("prepare {failed}"))
+                },
+                |message| done.set(done.get() + usize::from(matches!(message, Message::ParseComplete))),
+            )?;
         }
         Ok(())
     }

@@ -216,6 +216,7 @@ def test_a_server_that_is_too_old_for_the_archive_is_refused(
     assert refused.returncode == 1, refused.stdout
     assert f'"{dump}" cannot be read by {old.bin_directory}/pg_restore' in refused.stderr
     assert "use a server of the same major version as the pg_dump that wrote it" in refused.stderr
+    assert "install the client programs of the original's version (postgresql-client-NN)" in refused.stderr
 
 
 @pytest.fixture(scope="module")

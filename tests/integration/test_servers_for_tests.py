@@ -7,7 +7,7 @@ import stat
 
 import psycopg
 import pytest
-from tests.fix_servers import RealServer, unprivileged_user
+from tests.fix_servers import RealServer, other_majors, running_server, unprivileged_user
 
 pytestmark = pytest.mark.server
 
@@ -18,6 +18,15 @@ def test_pg18_is_18_and_takes_statements(pg18: RealServer) -> None:
 
 def test_pg15_is_15_and_takes_statements(pg15: RealServer) -> None:
     assert pg15.execute("SHOW server_version_num")[0][0].startswith("15")
+
+
+def test_other_major_versions_are_what_their_directories_are_named_after() -> None:
+    """Their tests are those that take ``each_bin``."""
+    found = other_majors() or pytest.skip("capture and replay run on PostgreSQL 18 only: make test-majors")
+    for programs in found:
+        with running_server(programs) as server:
+            [[version]] = server.execute("SHOW server_version")
+            assert version.partition(".")[0] == programs.parent.name.partition(".")[0]
 
 
 def test_the_servers_directory_is_closed_to_others_and_never_roots(pg18: RealServer) -> None:

@@ -3,6 +3,7 @@
 //! A workload is pure: its options, a client's place and the seed determine a stream of transactions. Two
 //! servers with the same seed see the same stream. Sockets, clocks and pacing are elsewhere.
 
+mod calendar;
 mod captured;
 pub mod catalogue;
 pub mod data_set;

@@ -53,7 +53,7 @@ type React = dyn Fn(&Asked) -> Reaction + Send + Sync;
 pub struct Behaviour {
     login: Login,
     react: Box<React>,
-    /// Fails Parse messages with this SQLSTATE.
+    /// Fails Parse messages that name a table of pgbench with this SQLSTATE.
     prepare_error: Option<&'static str>,
     /// Whether a connection that asks for the driver's lock gets it.
     is_lock_free: fn(usize) -> bool,

@@ -101,7 +101,9 @@ impl<'a> Peer<'a> {
     }
 
     fn parse(&mut self, body: &[u8]) -> io::Result<()> {
-        if let Some(code) = self.behaviour.prepare_error {
+        if let Some(code) = self.behaviour.prepare_error
+            && body.windows(8).any(|text| text == b"pgbench_")
+        {
             self.is_skipping = true;
             return self.stream.write_all(&error("ERROR", code));
         }

@@ -127,9 +127,12 @@ fn a_login_that_is_not_known_refused_or_not_proven_is_an_error() {
 fn a_missing_table_is_answered_with_how_to_load_it_in_every_mode() {
     let at_parse = Mock::with(Login::Trust, Some("42P01"), |_| Reaction::Complete);
     let at_execution = reacting(Reaction::Fail("42P01"));
-    for (mock, mode) in [(&at_parse, "prepared"), (&at_execution, "simple")] {
+    for (mock, mode, doing) in
+        [(&at_parse, "prepared", "prepare update-account"), (&at_execution, "simple", "run select-account")]
+    {
         let error = run_tpcb(mock, &["-M", mode]).error();
         assert_eq!(error["sqlstate"], "42P01");
+        assert_eq!(error["message"], format!("could not {doing}: the mock says 42P01"));
         let hint = error["hint"].as_str().unwrap();
         assert!(hint.starts_with("load the workload's tables first: pgdyno-driver load WORKLOAD TARGET"));
     }

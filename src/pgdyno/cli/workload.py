@@ -109,7 +109,12 @@ def edit(*, file: Path) -> None:
     is_flag=True,
     help="Sessions pause between transactions like the original's sessions.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="Seed of random choices.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Seed of random choices [default: another one each time, which the output shows].",
+)
 @json_option
 def replay(
     *,
@@ -123,7 +128,7 @@ def replay(
     rate_tps: float | None,
     pace: float | None,
     is_pausing: bool,
-    seed: int,
+    seed: int | None,
     is_json: bool,
 ) -> None:
     """Replay the workload in FILE on a copy of its database.
@@ -177,5 +182,6 @@ def _show_replay(done: Replay, *, is_json: bool) -> None:
     echo(f"\n{likeness_words(done.likeness)}")
     if done.invariants:
         echo(f"Invariants kept: {', '.join(done.invariants)}")
+    echo(f"Seed of random choices: {done.seed}")
     for note in done.notes:
         echo(f"  {note}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pgdyno.base.errors import UsageError
@@ -16,11 +16,13 @@ from pgdyno.model.experiments.captured import (
     CapturedWorkload,
     ColumnValue,
     Constant,
+    Independent,
     Letters,
     NewKey,
     OneOf,
     Ordinal,
     Parameter,
+    RangeEnd,
     ReturnedValue,
     SameValue,
     Uuid,
@@ -33,10 +35,14 @@ _KEY_DISTANCE = 1  # of the first new key from the highest key in the copy
 
 @dataclass(frozen=True)
 class ColumnDraws:
-    """The distributions of a copy's columns, in the driver's format, and the highest key of each column."""
+    """The distributions of a copy's columns, in the driver's format, and the highest key of each column.
+
+    ``widths`` has equally likely widths of ranges; ranges without any have independent ends.
+    """
 
     values: Mapping[str, Mapping[str, Any]]
     highest: Mapping[str, int]
+    widths: Mapping[RangeEnd, tuple[float, ...]] = field(default_factory=dict)
 
 
 class _Keys:
@@ -85,10 +91,12 @@ class _Drawing:
 
     def parameters(self, call: CapturedCall) -> list[Mapping[str, Any]]:
         """Return the parameters of the next call."""
-        self._places[call.statement] = len(self._drawn)
+        own = len(self._drawn)
         self._drawn.append([])
+        self._places.setdefault(call.statement, own)
         for one in call.parameters:
             self._drawn[-1].append(self._draw(one))
+        self._places[call.statement] = own  # only now: its own name means its previous call
         return self._drawn[-1]
 
     def _draw(self, one: Parameter) -> Mapping[str, Any]:
@@ -98,21 +106,15 @@ class _Drawing:
                 drawn = self._of_column(one)
             case SameValue():
                 drawn = self._same(one)
+            case RangeEnd():
+                drawn = self._end(one)
             case ReturnedValue(column, statement, plus):
                 place = {"call": self._place_of(statement), "column": column - 1}
                 drawn = {"draw": "returned", **place, "plus": plus}
             case Ordinal():
                 drawn = {"draw": "ordinal"}
-            case Between():
-                drawn = _integer(one)
-            case Constant(value):
-                drawn = {"draw": "null"} if value is None else {"draw": "constant", "value": value}
-            case Letters(least, most):
-                drawn = {"draw": "text", "least": least, "most": most}
-            case Uuid():
-                drawn = {"draw": "uuid"}
-            case OneOf():
-                drawn = _one_of(one)
+            case _:
+                drawn = independent_draw(one)
         return drawn
 
     def _of_column(self, one: ColumnValue | ArrayOf | NewKey) -> Mapping[str, Any]:
@@ -129,6 +131,15 @@ class _Drawing:
         if number < len(others) and others[number]["draw"] == "returned":
             return {**others[number], "plus": others[number]["plus"] + one.plus}
         return {"draw": "same-as", "call": call, "parameter": number, "plus": one.plus}
+
+    def _end(self, one: RangeEnd) -> Mapping[str, Any]:
+        """Return how far the end is from the beginning; a returned beginning is unknown until it arrives."""
+        call, number = len(self._drawn) - 1, one.parameter - 1
+        others, widths = self._drawn[call], self._draws.widths.get(one, ())
+        if not widths or number >= len(others) or others[number]["draw"] == "returned":
+            return _known(one.column, self._draws.values)
+        signed = [-width if one.is_lower else width for width in widths]
+        return {"draw": "range-end", "call": call, "parameter": number, "widths": signed}
 
     def _place_of(self, statement: str) -> int:
         if statement not in self._places:
@@ -151,6 +162,23 @@ def _calls(
             "times": one.times,
             "parameters": drawing.parameters(one),
         }
+
+
+def independent_draw(one: Independent) -> Mapping[str, Any]:
+    """Return the driver's form of a parameter that depends on nothing else."""
+    drawn: Mapping[str, Any]
+    match one:
+        case Between():
+            drawn = _integer(one)
+        case Constant(value):
+            drawn = {"draw": "null"} if value is None else {"draw": "constant", "value": value}
+        case Letters(least, most):
+            drawn = {"draw": "text", "least": least, "most": most}
+        case Uuid():
+            drawn = {"draw": "uuid"}
+        case OneOf():
+            drawn = _one_of(one)
+    return drawn
 
 
 def _integer(one: Between) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pgdyno.load.driver_process import DriverProcess, Event
 from pgdyno.load.transaction_log import TransactionLog
 from pgdyno.load.turns import Servers
-from pgdyno.model.experiments.experiment import HostLog, Slice
+from pgdyno.model.experiments.slices import HostLog, Slice
 
 _SHOWN = 80  # characters of an invalid arm number
 _LARGEST = 1 << 63  # limit of the store's integers

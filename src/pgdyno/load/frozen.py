@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pgdyno.load.process import LoadProcess, wait_until_connected
 from pgdyno.load.turns import Servers
-from pgdyno.model.experiments.experiment import HostLog, Slice
+from pgdyno.model.experiments.slices import HostLog, Slice
 
 _CONNECT_TIMEOUT_S = 60.0
 

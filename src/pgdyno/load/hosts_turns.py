@@ -24,7 +24,7 @@ from pgdyno.load.driver_process import ENDED, DriverJob
 from pgdyno.load.driver_turns import await_end, receive_slice, turns_command
 from pgdyno.load.transaction_log import TransactionLog
 from pgdyno.load.turns import Servers
-from pgdyno.model.experiments.experiment import HostLog, Slice
+from pgdyno.model.experiments.slices import HostLog, Slice
 
 _US = 1000  # logs have whole microseconds
 

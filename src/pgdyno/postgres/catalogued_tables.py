@@ -149,6 +149,9 @@ class Column:
 
     ``is_visible``: the search path finds its table by the unqualified name. ``type`` is format_type's output.
     ``references`` is the path of the column that a single-column foreign key references; None: no such key.
+    For a domain, ``type`` is its base type. ``length`` is its largest number of characters; None: any number.
+    ``is_required``: it takes no NULL. ``is_checked``: a CHECK constraint names it. ``is_empty``: its table
+    has no blocks, and a foreign key references the column.
     ``is_readable``: the role has SELECT on it. ``view`` is the query of a view's column, empty if it was not
     read; None: a table's column. ``scan`` is None if it was not read, or no index begins with the column.
     """
@@ -163,6 +166,10 @@ class Column:
     is_readable: bool = True
     view: str | None = None
     scan: IndexScan | None = None
+    length: int | None = None
+    is_required: bool = False
+    is_checked: bool = False
+    is_empty: bool = False
 
     @property
     def path(self) -> str:

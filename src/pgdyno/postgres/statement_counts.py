@@ -33,6 +33,19 @@ class Sighting:
 
 
 @dataclass(frozen=True)
+class SightedWait:
+    """A session that waited for its client after a statement.
+
+    ``is_alone``: it was idle, so the statement was its own transaction; otherwise idle in transaction.
+    ``is_new``: the wait began between two samples of a burst.
+    """
+
+    statement: int
+    is_alone: bool
+    is_new: bool
+
+
+@dataclass(frozen=True)
 class SightedEnd:
     """An ended transaction: the query ids seen in it, and whether ROLLBACK ended it, not COMMIT."""
 

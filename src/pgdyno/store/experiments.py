@@ -19,7 +19,8 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from pgdyno.base.errors import StorageError
-from pgdyno.model.experiments.experiment import Block, Experiment, Slice
+from pgdyno.model.experiments.experiment import Block, Experiment
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.store.documents import problems
 

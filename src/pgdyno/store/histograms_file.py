@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from pgdyno.base.errors import StorageError
-from pgdyno.model.experiments.experiment import Experiment, Slice
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.store.experiments import Place
 from pgdyno.store.series import HISTOGRAM_COLUMNS
 

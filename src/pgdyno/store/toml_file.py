@@ -37,7 +37,7 @@ def read_toml_file(
     Raises: an error of this ``kind`` with all mistakes.
     """
     try:
-        return form.model_validate(tomllib.loads(toml_text(path, most_characters, kind, if_larger)))
+        return form.model_validate(tomllib.loads(_toml_text(path, most_characters, kind, if_larger)))
     except OSError as error:
         raise kind(f'could not read "{path}"', detail=str(error.strerror), hint=if_unreadable) from error
     except ValidationError as error:
@@ -62,10 +62,11 @@ def _described(error: dict[str, Any]) -> str:
     if error["type"] == "missing":
         return f'key "{place}" is missing'
     reason = str(error["ctx"]["error"]) if error["type"] == "value_error" else error["msg"].lower()
-    return f'"{place}": {reason}, found {_SHORT.repr(error["input"])}'
+    found = "" if isinstance(error["input"], dict) else f", found {_SHORT.repr(error['input'])}"
+    return f'"{place}": {reason}{found}'
 
 
-def toml_text(path: Path, most_characters: int, kind: type[UsageError], hint: str) -> str:
+def _toml_text(path: Path, most_characters: int, kind: type[UsageError], hint: str) -> str:
     """Return a file's text. ``hint`` is for a file with more than ``most_characters``.
 
     Raises: an error of this ``kind`` for a file that would take long to parse; OSError.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import tomlkit
-from pydantic import ValidationError
 
 from pgdyno.base.errors import UsageError
 from pgdyno.model.experiments.captured import (
@@ -26,10 +24,12 @@ from pgdyno.model.experiments.captured import (
     Constant,
     Letters,
     NewKey,
+    OfColumn,
     Omitted,
     OneOf,
     Ordinal,
     Parameter,
+    RangeEnd,
     ReturnedValue,
     SameValue,
     Uuid,
@@ -37,22 +37,23 @@ from pgdyno.model.experiments.captured import (
 from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
 from pgdyno.postgres.statement_counts import Ended
 from pgdyno.store.files import write_whole
-from pgdyno.store.toml_file import MOST_DOTS, toml_text
+from pgdyno.store.toml_file import MOST_DOTS, read_toml_file
 from pgdyno.store.workload_tables import CallTable, WorkloadFile
 
 _MOST_CHARACTERS = 16 << 20  # of a file: arbitrary; 5,000 statements, the server's limit, take some million
-_MOST_MISTAKES = 8
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*\.toml")
 _ABOUT = """\
 # A pgdyno workload. Ways to draw a parameter: {column = "schema.table.column"}, a value of the column by
 # its frequency, with array = N an array of N values; {new_key = …}, a number above all existing ones;
 # {same_as = 1}, the value of $1 of this call, with of = "statement" of an earlier call, and plus = N
-# added; {returned = 1, of = "statement"}, the first column returned by an earlier call, also with plus = N;
-# {ordinal = true}, 1 in the first call of the statement in a transaction, 2 in the second; {between = [1,
-# 100]}, with distribution = "zipfian" and parameter = 1.1; {letters = [5, 20]}; {uuid = true}; {constant =
-# "text"}; {null = true}; {one_of = ["a", "b"]}, with weights = [3, 1], and nulls = 2 for NULL. pauses_s
-# are equally likely pauses of a session between two transactions. You may add [[invariant]] with name,
-# sql, and is = VALUE, unchanged = true or no_rows = true: it is checked before and after each load.
+# added; {range_from = 1, column = "schema.table.column"}, the end of a range that begins with $1, with
+# widths = [10, 20] (seconds for times) or rows = N; {range_to = 1, …}, its beginning; {returned = 1, of =
+# "statement"}, the first column returned by an earlier call, also with plus = N; {ordinal = true}, 1 in the
+# first call of the statement in a transaction, 2 in the second; {between = [1, 100]}, with distribution =
+# "zipfian" and parameter = 1.1; {letters = [5, 20]}; {uuid = true}; {constant = "text"}; {null = true};
+# {one_of = ["a", "b"]}, with weights = [3, 1], and nulls = 2 for NULL. pauses_s are equally likely pauses
+# of a session between two transactions. You may add [[invariant]] with name, sql, and is = VALUE,
+# unchanged = true or no_rows = true: it is checked before and after each load.
 
 """
 
@@ -90,21 +91,14 @@ def write_workload_file(path: Path, workload: CapturedWorkload) -> None:
 
 def read_workload_file(path: Path) -> CapturedWorkload:
     """Return the workload in a file. Raises: UsageError with its mistakes."""
-    try:
-        text = toml_text(path, _MOST_CHARACTERS, UsageError, "remove unimportant statements")
-        return _workload(WorkloadFile.model_validate(tomllib.loads(text)), path)
-    except OSError as error:
-        raise UsageError(f'could not read "{path}"', detail=str(error.strerror)) from error
-    except ValidationError as error:
-        listed = [_describe(dict(one)) for one in error.errors()[:_MOST_MISTAKES]]
-        raise UsageError(f'"{path}" is not a workload', detail="; ".join(listed)) from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f'"{path}" is not valid TOML', detail=str(error)) from error
-
-
-def _describe(error: Mapping[str, Any]) -> str:
-    place = ".".join(str(part) for part in error["loc"])
-    return f"{place}: {str(error['msg']).removeprefix('Value error, ')}"
+    parsed = read_toml_file(
+        path,
+        WorkloadFile,
+        UsageError,
+        most_characters=_MOST_CHARACTERS,
+        if_larger="remove unimportant statements",
+    )
+    return _workload(parsed, path)
 
 
 def _document(workload: CapturedWorkload) -> Mapping[str, Any]:
@@ -121,6 +115,7 @@ def _document(workload: CapturedWorkload) -> Mapping[str, Any]:
         "clients": workload.clients,
         **({} if workload.sessions is None else {"sessions": workload.sessions}),
         **({} if workload.ended is None else {"ended": _inline(asdict(workload.ended))}),
+        **({"assumed_share": workload.assumed_share} if workload.assumed_share else {}),
         "read_only": workload.is_read_only,
         "notes": _multiline_array(workload.notes),
     }
@@ -191,7 +186,7 @@ def _call_table(call: CapturedCall) -> tomlkit.items.InlineTable:
 def _parameter_table(one: Parameter) -> dict[str, Any]:
     table: dict[str, Any]
     match one:
-        case ColumnValue() | ArrayOf() | NewKey():
+        case ColumnValue() | ArrayOf() | NewKey() | RangeEnd():
             table = _column_table(one)
         case ReturnedValue(column, statement, plus):
             table = {"returned": column, "of": statement, **({"plus": plus} if plus else {})}
@@ -228,7 +223,15 @@ def _invariant_table(one: Invariant) -> dict[str, Any]:
     return {"name": one.name, "sql": _sql(one.sql), **expected}
 
 
-def _column_table(one: ColumnValue | ArrayOf | NewKey) -> dict[str, Any]:
+def _column_table(one: OfColumn) -> dict[str, Any]:
+    if isinstance(one, RangeEnd):
+        return {
+            "range_to" if one.is_lower else "range_from": one.parameter,
+            "column": one.column,
+            **({"widths": list(map(_whole, one.widths))} if one.widths else {}),
+            **({} if one.rows is None else {"rows": _whole(one.rows)}),
+            **({"open": True} if one.is_open else {}),
+        }
     if isinstance(one, NewKey):
         return {"new_key": one.column}
     return {"column": one.column, **({"array": one.length} if isinstance(one, ArrayOf) else {})}
@@ -256,6 +259,7 @@ def _workload(file: WorkloadFile, path: Path) -> CapturedWorkload:
         pauses_s=about.pauses,
         sessions=about.sessions,
         ended=None if about.ended is None else Ended(about.ended.committed, about.ended.rolled_back),
+        assumed_share=about.assumed_share,
         clients=about.clients,
         statements=tuple(
             CapturedStatement(one.name, one.sql, one.seen.seen(), one.prepared) for one in file.statement

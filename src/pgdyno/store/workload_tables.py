@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Annotated, Self
 
 from pydantic import (
@@ -31,6 +32,7 @@ from pgdyno.model.experiments.captured import (
     Parameter,
     Protocol,
     Quantity,
+    RangeEnd,
     ReturnedValue,
     SameValue,
     Uuid,
@@ -55,6 +57,11 @@ class ParameterTable(_Strict):
     array: Annotated[int, Field(ge=1, le=10_000)] | None = None
     new_key: str | None = None
     same_as: Annotated[int, Field(ge=1)] | None = None
+    range_from: Annotated[int, Field(ge=1)] | None = None
+    range_to: Annotated[int, Field(ge=1)] | None = None
+    widths: list[FiniteFloat] = Field(default_factory=list)
+    rows: Weight | None = None
+    open: bool = False
     returned: Annotated[int, Field(ge=1, le=1664)] | None = None
     of: str | None = None
     plus: int = 0
@@ -73,21 +80,27 @@ class ParameterTable(_Strict):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         ways = [
-            *(self.column, self.new_key, self.same_as, self.returned, self.between, self.letters),
-            *(self.constant, self.one_of),
+            *(None if self._is_range else self.column, self.new_key, self.same_as, self.range_from),
+            *(self.range_to, self.returned, self.between, self.letters, self.constant, self.one_of),
         ]
         if sum(way is not None for way in ways) + self.null + self.uuid + self.ordinal != 1:
             raise ValueError(
-                "a parameter has exactly one of column, new_key, same_as, returned, between, letters, "
-                "constant, one_of, ordinal, uuid, null"
+                "a parameter has exactly one of column, new_key, same_as, range_from, range_to, returned, "
+                "between, letters, constant, one_of, ordinal, uuid, null"
             )
         self._check_company()
         return self
 
     def _check_company(self) -> None:
         """Raise ValueError for a member without the one that it belongs to."""
-        if self.array is not None and self.column is None:
+        if self.array is not None and (self.column is None or self._is_range):
             raise ValueError('"array" belongs to "column"')
+        if self._is_range and self.column is None:
+            raise ValueError('"range_from" and "range_to" need the "column" of the range')
+        if not self._is_range and (self.widths or self.rows is not None or self.open):
+            raise ValueError('"widths", "rows" and "open" belong to "range_from" and "range_to"')
+        if self.widths and self.rows is not None:
+            raise ValueError('"widths" and "rows" exclude each other')
         if self.same_as is None and self.returned is None and self.plus:
             raise ValueError('"plus" belongs to "same_as" and "returned"')
         if self.same_as is None and (self.of is None) != (self.returned is None):
@@ -112,9 +125,15 @@ class ParameterTable(_Strict):
         if not least <= self.parameter <= most:
             raise ValueError(f'"parameter" of {self.distribution} is from {least:g} to {most:g}')
 
+    @property
+    def _is_range(self) -> bool:
+        return self.range_from is not None or self.range_to is not None
+
     def drawn(self) -> Parameter:
         """Return the parameter of the model."""
         ways: tuple[Parameter | None, ...] = (
+            self._end_of(self.range_from, is_lower=False),
+            self._end_of(self.range_to, is_lower=True),
             None if self.column is None else self._of_column(self.column),
             None if self.new_key is None else NewKey(self.new_key),
             None if self.same_as is None else SameValue(self.same_as, self.of, self.plus),
@@ -126,6 +145,12 @@ class ParameterTable(_Strict):
             Uuid() if self.uuid else None,
         )
         return next((way for way in ways if way is not None), Constant(self.constant))
+
+    def _end_of(self, parameter: int | None, *, is_lower: bool) -> Parameter | None:
+        if parameter is None:
+            return None
+        end = RangeEnd(parameter, self.column or "", tuple(self.widths), self.rows)
+        return replace(end, is_lower=is_lower, is_open=self.open)
 
     def _of_column(self, column: str) -> Parameter:
         return ColumnValue(column) if self.array is None else ArrayOf(column, self.array)
@@ -223,6 +248,7 @@ class WorkloadTable(_Strict):
     pause_s: Pause | None = None  # in files of earlier versions, instead of pauses_s
     sessions: Annotated[int, Field(ge=1)] | None = None
     ended: EndedTable | None = None
+    assumed_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     counted: list[Quantity] = list(QUANTITIES)
     clients: Annotated[int, Field(ge=1)]
     read_only: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pgdyno.base.errors import UsageError
@@ -34,7 +34,8 @@ class LogCaptureRequest:
     """A server, a name for its workload, and its logs in any order.
 
     ``is_keeping_values``: the workload contains the parameters' values. ``line_prefix`` is the
-    log_line_prefix of the logs, None for the server's current one.
+    log_line_prefix of the logs, None for the server's current one. ``is_sample``: they have a share of the
+    transactions, each whole.
     """
 
     dsn: str | None
@@ -42,6 +43,7 @@ class LogCaptureRequest:
     files: Sequence[Path]
     is_keeping_values: bool
     line_prefix: str | None = None
+    is_sample: bool = False
 
 
 def capture_log(request: LogCaptureRequest, progress: Progress) -> CapturedWorkload:
@@ -56,18 +58,20 @@ def capture_log(request: LogCaptureRequest, progress: Progress) -> CapturedWorkl
         dsn = dsn_of(connection, request.dsn)
     log, files = _in_order(request, settings)
     progress.step(f"reading {log.name}: {', '.join(path.name for path in files)}")
-    load = LoggedLoad(database, Values(request.is_keeping_values))
+    load = LoggedLoad(database, Values(request.is_keeping_values), is_sample=request.is_sample)
     for lines in read_files(files, progress.advance):
         load.read(log.entries(lines))
     load.finish()
     if not load.calls:
         is_text = log.name == TEXT
         unread = _first_unread(log, files, progress) if is_text and load.unread else None
-        raise _no_statement(load, unread, settings.language, is_text=is_text)
+        error = _no_statement(load, unread, settings.language, is_text=is_text)
+        raise _with_larger_sample(error) if request.is_sample else error
     with closing(connect(dsn)) as connection:  # a new session, since reading takes long
         progress.step(f"analysing {len(load.texts.sql)} statements")
         schema = read_schema(connection, load.texts.sql)
-        observed = _observation(request.name, load, schema, settings)
+        partial = {} if request.is_sample else settings.partial
+        observed = _observation(request.name, load, schema, replace(settings, partial=partial))
         observed = with_casts(connection, observed, load.texts.types)
     workload = assemble(observed)
     if not workload.transactions:
@@ -151,6 +155,11 @@ def _no_statement(load: LoggedLoad, unread: str | None, language: str, *, is_tex
     )
 
 
+def _with_larger_sample(error: UsageError) -> UsageError:
+    hint = "log a larger share, or for longer: --log-sample 10% --for 10m"
+    return UsageError(error.message, detail=error.detail, hint=hint)
+
+
 def _remedy(load: LoggedLoad, unread: str | None) -> str:
     """Return a hint for a log without statements of the database."""
     if load.foreign:
@@ -188,7 +197,10 @@ def _observation(name: str, load: LoggedLoad, schema: Schema, settings: LogSetti
             full=load.values.full,
             earlier=load.dependencies.earlier(),
             inferred=Inferred(
-                load.dependencies.shifted(), load.dependencies.steps(), load.dependencies.ordinals()
+                load.dependencies.shifted(),
+                load.dependencies.steps(),
+                load.dependencies.ordinals(),
+                load.dependencies.again(),
             ),
             notes=tuple(_notes(load, settings)),
             protocol=protocol_of_calls(load.sent),
@@ -205,4 +217,4 @@ def _notes(load: LoggedLoad, settings: LogSettings) -> Iterator[str]:
             "the server currently does not log every statement; if it did not during the load either, the "
             f"workload is incomplete: {found}"
         )
-    yield from load.notes()
+    yield from (f"of the sample: {note}" if load.is_sample else note for note in load.notes())

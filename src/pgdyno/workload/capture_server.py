@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from pgdyno.postgres.sampling.statement_statistics import find_statement_statist
 from pgdyno.postgres.statement_counts import NewCounts, StatementCounts, difference, merged
 from pgdyno.workload.capture.counted_texts import as_sql
 from pgdyno.workload.capture.pauses import with_pauses
-from pgdyno.workload.capture.statements import same_texts
+from pgdyno.workload.capture.statements import reads_statistics, same_texts
 from pgdyno.workload.capture.workload import Observation, assemble
 from pgdyno.workload.schema import read_schema, require_parsing, with_casts
 
@@ -52,7 +52,10 @@ def capture(request: CaptureRequest, progress: Progress) -> CapturedWorkload:
         texts = {one: as_sql(text) for one, text in statistics.texts(counted.seen).items()}
         same = same_texts(texts)
         schema = read_schema(connection, texts)
-        seen = sessions.sightings
+        calls_by_id = defaultdict[int, list[int]](list)
+        for one, kept in same.items():
+            calls_by_id[kept].append(counted.seen[one].calls)
+        seen, waits = sessions.sightings, sessions.waits.waits
         observed = Observation(
             name=request.name,
             server_version=schema.server_version,
@@ -62,7 +65,7 @@ def capture(request: CaptureRequest, progress: Progress) -> CapturedWorkload:
             seconds=request.seconds,
             clients=max(1.0, sessions.mean_in_transactions),
             sessions=max(1, round(sessions.connected.mean(sessions.looks))),
-            counted=merged(_without_own(counted, sessions.looks), same),
+            counted=merged(_without_monitoring(counted, texts, sessions.looks), same),
             texts=texts,
             types=schema.types,
             columns=schema.columns,
@@ -71,7 +74,8 @@ def capture(request: CaptureRequest, progress: Progress) -> CapturedWorkload:
                 replace(end, statements=frozenset(same.get(one, one) for one in end.statements))
                 for end in sessions.ends.ended
             ],
-            ids=Counter(same.values()),
+            waits=[replace(wait, statement=same.get(wait.statement, wait.statement)) for wait in waits],
+            calls_by_id=calls_by_id,
             writing=schema.writing,
             named=schema.named,
         )
@@ -82,7 +86,7 @@ def capture(request: CaptureRequest, progress: Progress) -> CapturedWorkload:
     if not_counting:
         note = f"statements are not counted with {', '.join(not_counting)}"
         workload = replace(workload, notes=(*workload.notes, note))
-    return _with_pauses(workload, sessions)
+    return with_sampled_pauses(workload, sessions)
 
 
 def _no_activity(
@@ -105,7 +109,7 @@ def _no_activity(
     return UsageError(f"no replayable activity within {seconds:.0f} s", detail="; ".join(facts), hint=hint)
 
 
-def _with_pauses(workload: CapturedWorkload, sessions: Sessions) -> CapturedWorkload:
+def with_sampled_pauses(workload: CapturedWorkload, sessions: Sessions) -> CapturedWorkload:
     """Return a workload with the observed pauses, or with a note if there were too few."""
     pauses_s = sessions.pauses.seconds
     if len(pauses_s) >= _LEAST_PAUSES:
@@ -118,11 +122,16 @@ def _with_pauses(workload: CapturedWorkload, sessions: Sessions) -> CapturedWork
     return replace(workload, notes=(*workload.notes, note))
 
 
-def _without_own(counted: NewCounts, looks: int) -> NewCounts:
-    """Return counts without pgdyno's own transactions, one for each sample of sessions."""
+def _without_monitoring(counted: NewCounts, texts: Mapping[int, str], looks: int) -> NewCounts:
+    """Return counts without the transactions of monitoring: one for each query of statistics.
+
+    pgdyno's samples of sessions are among these, or are not counted for its role.
+    """
     if counted.ended is None:
         return counted
-    return replace(counted, ended=replace(counted.ended, committed=max(0, counted.ended.committed - looks)))
+    queries = sum(its.calls for one, its in counted.seen.items() if reads_statistics(texts.get(one, "")))
+    committed = max(0, counted.ended.committed - max(looks, queries))
+    return replace(counted, ended=replace(counted.ended, committed=committed))
 
 
 def _counted(before: StatementCounts, after: StatementCounts) -> NewCounts:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import psycopg
@@ -22,6 +23,29 @@ from pgdyno.workload.capture.workload import Observation
 
 _UNTYPED = re.compile(r"\$(\d+)")  # in the error "could not determine data type of parameter $1"
 _TEXT = "text"
+_LOCKED = "a table in it was locked"
+_LONGEST_WAIT_S = 0.5  # for the locked tables of one statement; arbitrary
+
+
+@dataclass
+class _Patience:
+    """The time left for waits for locked tables, of all statements together."""
+
+    left_s: float = 2.0
+
+    def types(self, connection: Connection, sql: str, search_path: str) -> tuple[str, ...] | str:
+        """Return the types of a statement's parameters, or the server's error message."""
+        began_s = time.monotonic()
+        try:
+            return infer_types(connection, sql, search_path, min(self.left_s, _LONGEST_WAIT_S))
+        except psycopg.Error as error:
+            if connection.closed:
+                raise statement_failed(error, is_closed=True) from error
+            if isinstance(error, psycopg.errors.LockNotAvailable | psycopg.errors.QueryCanceled):
+                self.left_s = max(0.0, self.left_s - (time.monotonic() - began_s))
+            if isinstance(error, psycopg.errors.LockNotAvailable):
+                return _LOCKED
+            return error.diag.message_primary or str(error)
 
 
 @dataclass(frozen=True)
@@ -70,8 +94,8 @@ def types_of(connection: Connection, texts: Mapping[int, str]) -> dict[int, tupl
 
     Raises: ConnectionFailedError.
     """
-    search_path = read_search_path(connection)
-    return {one: _types(connection, sql, search_path) for one, sql in texts.items()}
+    search_path, patience = read_search_path(connection), _Patience()
+    return {one: patience.types(connection, sql, search_path) for one, sql in texts.items()}
 
 
 def with_casts(
@@ -82,15 +106,15 @@ def with_casts(
     ``known`` has the types of these parameters, by statement; None: they are assumed, with a note. Parameters
     of types that the server cannot determine are texts. Raises: ConnectionFailedError.
     """
-    search_path, columns = read_search_path(connection), observed.columns
+    search_path, columns, patience = read_search_path(connection), observed.columns, _Patience()
     texts, types, notes = dict(observed.texts), dict(observed.types), dict[int, str]()
     for one, its in observed.types.items():
-        if one not in observed.counted.seen:
+        if one not in observed.counted.seen or its == _LOCKED:
             continue
         sql = texts[one]
         numbers = assumed_types(sql, its, columns) if known is None else known[one]
         casts = casts_of(sql, its, numbers, columns, observed.counted.seen[one])
-        found = _prepared(connection, sql, its, casts, search_path)
+        found = _prepared(sql, its, casts, lambda sql: patience.types(connection, sql, search_path))
         if casts and not isinstance(found, str):
             texts[one], types[one] = _cast(sql, casts), found
             listed = ", ".join(f"${number} {type_}" for number, type_ in sorted(casts.items()))
@@ -99,33 +123,23 @@ def with_casts(
 
 
 def _prepared(
-    connection: Connection,
     sql: str,
     types: tuple[str, ...] | str,
     casts: dict[int, str],
-    search_path: str,
+    infer: Callable[[str], tuple[str, ...] | str],
 ) -> tuple[str, ...] | str:
     """Return the types of a statement's parameters with ``casts``, to which texts are added, or the error."""
     if casts:
-        types = _types(connection, _cast(sql, casts), search_path)
+        types = infer(_cast(sql, casts))
     untyped = _UNTYPED.search(types) if isinstance(types, str) else None
     if untyped is None or int(untyped[1]) in casts:
         return types
     casts[int(untyped[1])] = _TEXT
-    return _prepared(connection, sql, types, casts, search_path)
+    return _prepared(sql, types, casts, infer)
 
 
 def _cast(sql: str, casts: Mapping[int, str]) -> str:
     return in_place_of_parameters(sql, {one: f"${one}::{type_}" for one, type_ in casts.items()})
-
-
-def _types(connection: Connection, sql: str, search_path: str) -> tuple[str, ...] | str:
-    try:
-        return infer_types(connection, sql, search_path)
-    except psycopg.Error as error:
-        if connection.closed:
-            raise statement_failed(error, is_closed=True) from error
-        return error.diag.message_primary or str(error)
 
 
 def _is_query(sql: str) -> bool:

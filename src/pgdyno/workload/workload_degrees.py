@@ -15,13 +15,7 @@ from pgdyno.base.errors import ConnectionFailedError, PgdynoError, ServerError, 
 from pgdyno.base.facts import Unknown
 from pgdyno.base.ports import Progress
 from pgdyno.base.text import did_you_mean
-from pgdyno.model.experiments.captured import (
-    ArrayOf,
-    CapturedStatement,
-    CapturedWorkload,
-    ColumnValue,
-    NewKey,
-)
+from pgdyno.model.experiments.captured import CapturedStatement, CapturedWorkload, OfColumn
 from pgdyno.plan.explain_degree import check_statement, degree_of, inquiry_of, never_with_workers, open_named
 from pgdyno.postgres.catalogued_tables import Column, ColumnStatistics
 from pgdyno.postgres.connection.connection import Connection, names_database
@@ -117,7 +111,7 @@ def _opened(workload: CapturedWorkload, server: WorkloadServer) -> Iterator[_Pla
 
 def _columns_of(workload: CapturedWorkload) -> frozenset[str]:
     parameters = (one for kind in workload.transactions for call in kind.calls for one in call.parameters)
-    return frozenset(one.column for one in parameters if isinstance(one, ColumnValue | ArrayOf | NewKey))
+    return frozenset(one.column for one in parameters if isinstance(one, OfColumn))
 
 
 def _no_statistics(path: str, database: str, columns: Sequence[Column]) -> Unknown:

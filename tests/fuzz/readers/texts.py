@@ -11,7 +11,7 @@ from tests.fuzz.words import refused_in_words
 from pgdyno.base.facts import Unknown
 from pgdyno.base.units import parse_duration_s, parse_percent
 from pgdyno.host.kernel_file import choices_in, is_same, value_in
-from pgdyno.host.processes.elf import AARCH64, defined_functions, read_code
+from pgdyno.host.processes.elf import AARCH64, defined_functions, read_code, read_code_segments
 from pgdyno.model.variants.variant import parse_variant
 
 _UNITS: tuple[Callable[[str], float], ...] = (parse_duration_s, parse_percent)
@@ -43,6 +43,8 @@ def check_kernel_file(data: bytes) -> None:
 
 def check_elf(data: bytes) -> None:
     """Of a program's code no more is read than the file has."""
+    segments = read_code_segments(io.BytesIO(data))
+    assert isinstance(segments, Unknown) or all(0 <= one.offset < len(data) for one in segments)
     code = read_code(io.BytesIO(data), AARCH64)
     assert isinstance(code, Unknown) or 0 < len(code) <= len(data)
     found = defined_functions(io.BytesIO(data), {"malloc", ""})

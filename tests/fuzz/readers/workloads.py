@@ -24,7 +24,8 @@ def check_log(data: bytes) -> None:
         load.read(log.entries(lines))
         load.finish()
         within = sum(one.count * times for one in load.transactions() for _, times in one.calls)
-        assert round(within) <= load.calls
+        is_exact = not any("in the order of similar ones" in note for note in load.notes())
+        assert round(within) <= load.calls or not is_exact
         if load.sessions is not None:
             assert load.clients <= load.sessions + 1e-6
         assert all(parameterised(sql).sql == sql for sql in load.texts.sql.values() if "…" not in sql)

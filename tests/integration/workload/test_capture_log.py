@@ -24,9 +24,9 @@ _TPCB_CALLS = 200
 
 
 @pytest.fixture(scope="module")
-def server(pg18_bin: Path) -> Iterator[RealServer]:
-    """PostgreSQL 18 that logs, with a database of pgbench and one of a shop."""
-    with running_server(pg18_bin, SETTINGS) as started:
+def server(each_bin: Path) -> Iterator[RealServer]:
+    """A server that logs, with a database of pgbench and one of a shop."""
+    with running_server(each_bin, SETTINGS) as started:
         prepare(started)
         buying.make(started.dsn_for("postgres", "shop"))
         yield started

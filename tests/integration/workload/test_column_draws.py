@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+import numpy as np
 import psycopg
 import pytest
 from tests.fix_servers import RealServer
@@ -18,6 +19,7 @@ from pgdyno.model.experiments.captured import (
     CapturedWorkload,
     ColumnValue,
     NewKey,
+    RangeEnd,
 )
 from pgdyno.postgres.connection.connection import connect
 from pgdyno.postgres.statement_counts import Seen
@@ -30,6 +32,10 @@ _MADE = (
     "ANALYZE t",
     "CREATE VIEW good AS SELECT id, v, v + id AS total FROM t",
     "CREATE TABLE nothing (id int)",
+    "CREATE DOMAIN code AS varchar(7)",
+    "CREATE TABLE lines (t_id int NOT NULL REFERENCES t, code code NOT NULL, at timestamptz NOT NULL)",
+    "ALTER TABLE lines ADD a int, ADD b int, ADD c int, ADD d int, ADD e int, ADD f int",
+    "ALTER TABLE lines ADD place point NOT NULL",
     "CREATE TABLE secured (id int PRIMARY KEY, owner text)",
     "ALTER TABLE secured ENABLE ROW LEVEL SECURITY",
     "CREATE POLICY own ON secured USING (owner = current_setting('app.owner'))",
@@ -47,7 +53,7 @@ def server(pg18: RealServer) -> Iterator[RealServer]:
 
 
 def draws(
-    server: RealServer, role: str, *columns: ColumnValue | NewKey
+    server: RealServer, role: str, *columns: ColumnValue | NewKey | RangeEnd
 ) -> tuple[ColumnDraws, tuple[str, ...]]:
     """Read draws for a workload whose statement does not name the columns' tables."""
     statement = CapturedStatement("s", "SELECT 1", Seen(1, 1.0, 1, 1, 0))
@@ -72,6 +78,27 @@ def test_a_view_s_column_is_drawn_from_the_table_s(server: RealServer) -> None:
     assert notes == (
         "public.good.total is computed by its view: NULL is used",
         "public.nothing.id has no values: NULL is used",
+    )
+
+
+def test_columns_of_an_empty_table_are_drawn_by_their_keys_or_types_if_they_take_no_null(
+    server: RealServer,
+) -> None:
+    names = ("t_id", "code", "at", "a", "b", "c", "d", "e", "f", "place")
+    found, notes = draws(server, "postgres", *(ColumnValue(f"public.lines.{name}") for name in names))
+    shown = {path.rpartition(".")[2]: draw for path, draw in found.values.items()}
+    assert shown == {
+        "t_id": {"draw": "integer", "low": 1, "high": 50},
+        "code": {"draw": "text", "least": 5, "most": 7},
+        "at": {"draw": "constant", "value": "now"},
+        **{name: {"draw": "null"} for name in (*"abcdef", "place")},
+    }
+    assert notes == (
+        "2 columns have no values: values are drawn by type (public.lines.at, public.lines.code)",
+        (
+            "7 columns have no values: NULL is used (public.lines.a, public.lines.b, public.lines.c, "
+            "public.lines.d, public.lines.e, …)"
+        ),
     )
 
 
@@ -105,6 +132,30 @@ def test_columns_that_row_level_security_hides_are_named(server: RealServer) -> 
             '"app.owner"): NULL is used'
         ),
     )
+
+
+def test_ranges_of_a_partitioned_table_that_is_not_analysed_have_the_wanted_rows(server: RealServer) -> None:
+    server.execute("CREATE TABLE big (at int, n int) PARTITION BY RANGE (at)", "drawn")
+    for one in range(4):
+        bounds = f"FROM ({one * 50_000}) TO ({(one + 1) * 50_000})"
+        server.execute(f"CREATE TABLE big_{one} PARTITION OF big FOR VALUES {bounds}", "drawn")
+    server.execute("INSERT INTO big SELECT n / 2, n FROM generate_series(0, 399999) n", "drawn")
+    for one in range(4):
+        server.execute(f"ANALYZE big_{one}", "drawn")
+    end = RangeEnd(1, "public.big.at", rows=200)
+    found, _ = draws(server, "postgres", ColumnValue("public.big.at"), end)
+    # Two rows of each of a hundred. A sample of a hundred blocks estimates the share of one partition.
+    assert np.mean(found.widths[end]) == pytest.approx(99, rel=0.4)
+
+
+def test_ranges_of_a_column_with_many_nulls_have_the_wanted_rows(server: RealServer) -> None:
+    server.execute("CREATE TABLE sparse (at int)", "drawn")
+    made = "INSERT INTO sparse SELECT CASE WHEN n % 5 = 0 THEN n END FROM generate_series(0, 399999) n"
+    server.execute(made, "drawn")
+    server.execute("ANALYZE sparse", "drawn")
+    end = RangeEnd(1, "public.sparse.at", rows=100)
+    found, _ = draws(server, "postgres", ColumnValue("public.sparse.at"), end)
+    assert np.mean(found.widths[end]) == pytest.approx(495, rel=0.05)  # a hundred rows, each 5 further
 
 
 @pytest.mark.long

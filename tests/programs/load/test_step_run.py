@@ -15,7 +15,7 @@ import pytest
 from pgdyno.base.errors import GeneratorFailedError
 from pgdyno.load.driver_process import DriverProcess
 from pgdyno.load.step_results import from_the_first, interval_record, role_record
-from pgdyno.load.step_run import run_step
+from pgdyno.load.timed_run import run_step
 from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
 from pgdyno.model.experiments.workload import Step
 

@@ -20,6 +20,7 @@ from pgdyno.model.experiments.captured import (
     OneOf,
     Ordinal,
     Parameter,
+    RangeEnd,
     ReturnedValue,
     SameValue,
     Uuid,
@@ -96,6 +97,14 @@ def test_each_parameter_is_drawn_in_its_way(parameter: Parameter, draw: object) 
     assert options["transactions"][0]["calls"][1]["parameters"] == [draw]
 
 
+def test_a_statement_that_names_itself_repeats_its_previous_call() -> None:
+    first, again = CapturedCall("one", 1.0, (Uuid(),)), CapturedCall("one", 1.0, (SameValue(1, "one"),))
+    options = captured_options(workload(first, CapturedCall("two", 1.0), again, again), DRAWS)
+    drawn = [call["parameters"] for call in options["transactions"][0]["calls"]]
+    same = {"draw": "same-as", "parameter": 0, "plus": 0}
+    assert drawn == [[{"draw": "uuid"}], [], [{**same, "call": 0}], [{**same, "call": 2}]]
+
+
 def test_a_parameter_of_the_same_call_is_told_by_that_call() -> None:
     calls = CapturedCall("one", 1.0), CapturedCall("two", 1.0, (Constant("x"), SameValue(1, plus=9)))
     options = captured_options(workload(*calls), DRAWS)
@@ -117,6 +126,19 @@ def test_the_same_as_a_returned_value_is_that_value() -> None:
     wider = CapturedCall("two", 1.0, (ReturnedValue(1, "one", plus=1), SameValue(1, plus=-3)))
     drawn = captured_options(workload(calls[0], wider), DRAWS)["transactions"][0]["calls"][1]["parameters"]
     assert drawn == [{**returned, "plus": 1}, {**returned, "plus": -2}]
+
+
+def test_an_end_is_as_far_from_the_other_as_the_widths_or_any_value_without_them() -> None:
+    upper, lower = RangeEnd(1, "public.t.a", rows=3), RangeEnd(1, "public.t.a", is_lower=True)
+    draws = ColumnDraws(DRAWS.values, {}, {upper: (2, 7.5), lower: (2.5,)})
+    calls = CapturedCall("one", 1.0), CapturedCall("two", 1.0, (Constant("x"), upper, lower))
+    drawn = captured_options(workload(*calls), draws)["transactions"][0]["calls"][1]["parameters"]
+    end = {"draw": "range-end", "call": 1, "parameter": 0}
+    assert drawn[1:] == [{**end, "widths": [2, 7.5]}, {**end, "widths": [-2.5]}]
+    returned = CapturedCall("two", 1.0, (ReturnedValue(1, "one"), upper))
+    drawn = captured_options(workload(calls[0], returned), draws)["transactions"][0]["calls"][1]["parameters"]
+    assert drawn[1] == ANY
+    assert captured_options(workload(*calls), DRAWS)["transactions"][0]["calls"][1]["parameters"][1] == ANY
 
 
 def test_what_is_not_there_is_named() -> None:

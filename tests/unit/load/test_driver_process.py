@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno.load.driver_process import error_of, event_of
 from pgdyno.load.driver_turns import slice_of
-from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.slices import Slice
 
 TURN = {
     "arm": 1,

@@ -12,7 +12,7 @@ from pgdyno.base.errors import GeneratorFailedError
 from pgdyno.load.driver_process import DriverProcess
 from pgdyno.load.driver_turns import DrainedTurns
 from pgdyno.measure.arenas.arm import ServerClocks
-from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.slices import Slice
 
 TURN = {
     "event": "slice",

@@ -11,7 +11,7 @@ import pytest
 from pgdyno.base.errors import GeneratorFailedError, LoadHostLostError
 from pgdyno.load.driver_process import DriverJob, DriverProcess
 from pgdyno.load.hosts_turns import HostsTurns
-from pgdyno.model.experiments.experiment import HostLog
+from pgdyno.model.experiments.slices import HostLog
 
 MS = 1_000_000
 DAY = 86_400_000 * MS

@@ -8,7 +8,7 @@ import pytest
 from pgdyno.load.hosts_turns import HostTurn, joined_turn, moves
 from pgdyno.measure.blocks.attribution import count_arm
 from pgdyno.measure.blocks.transactions import parse_all
-from pgdyno.model.experiments.experiment import HostLog, Slice
+from pgdyno.model.experiments.slices import HostLog, Slice
 
 MS, S = 1_000_000, 1_000_000_000
 YEAR_2023 = 1_700_000_000 * S

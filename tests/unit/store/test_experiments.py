@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.errors import StorageError
-from pgdyno.model.experiments.experiment import Slice
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.store.experiments import ExperimentStore
 
 VERSION_1 = """

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.golden.synthetic import READ_ONLY, experiment
 
 from pgdyno.base.errors import StorageError
-from pgdyno.model.experiments.experiment import Experiment, Slice
+from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.store.experiments import Place
 from pgdyno.store.series import read_slices as read_lines
 from pgdyno.store.series import slices_csv

@@ -24,7 +24,7 @@ struct Call {
     drawn: Vec<Option<Vec<u8>>>,
     /// Index of its last execution among the calls of the current transaction.
     place: Option<usize>,
-    /// Number of its executions in the current transaction.
+    /// Number of its executions in the current transaction, without those of the statement's other calls.
     executions: u64,
 }
 
@@ -101,7 +101,8 @@ fn write_call(calls: &mut [Call], at: usize, random: &mut Random, to: &mut Trans
             None => drawn[other].as_deref(),
         };
         let is_value = if matches!(parameter, Parameter::Ordinal) {
-            write_integer(*executions, &mut value);
+            let others = before.iter().filter(|one| one.statement == *statement);
+            write_integer(others.fold(*executions, |sum, one| sum + one.executions), &mut value);
             true
         } else {
             parameter.draw(random, &earlier, &mut value)

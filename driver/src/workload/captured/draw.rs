@@ -94,6 +94,15 @@ pub enum Draw {
         #[serde(default)]
         plus: i64,
     },
+    /// The other end of a range that begins or ends with an earlier parameter of the same transaction.
+    RangeEnd {
+        /// Index of the call within the transaction; its last execution counts.
+        call: usize,
+        /// Index of the parameter within the call.
+        parameter: usize,
+        /// Equally likely distances, in seconds for dates and timestamps; negative for the lower end.
+        widths: Vec<f64>,
+    },
     /// A column of the first row returned by an earlier call of the same transaction. NULL if there is no
     /// row, and in a pipeline, where no call has returned yet.
     Returned {
@@ -144,11 +153,12 @@ impl Draw {
             Self::Text { least, most } => require(least <= most && *most <= MAX_TEXT, || {
                 format!("a text cannot have {least} to {most} letters")
             }),
-            Self::SameAs { call, parameter, .. } => {
-                let is_there = earlier.get(*call).is_some_and(|count| parameter < count);
-                require(is_there && (*call, *parameter) < at, || {
-                    format!("parameter {parameter} of call {call} is not an earlier parameter")
-                })
+            Self::SameAs { call, parameter, .. } => check_earlier((*call, *parameter), earlier, at),
+            Self::RangeEnd { call, parameter, widths } => {
+                require(!widths.is_empty() && widths.iter().all(|width| width.is_finite()), || {
+                    "the widths of a range are not numbers".into()
+                })?;
+                check_earlier((*call, *parameter), earlier, at)
             }
             Self::Returned { call, column, .. } => require(*call < at.0 && *column < MAX_COLUMNS, || {
                 format!("column {column} of call {call} is not an earlier result")
@@ -172,6 +182,14 @@ fn one() -> u32 {
 
 fn require(is_right: bool, why: impl FnOnce() -> String) -> Result<(), String> {
     if is_right { Ok(()) } else { Err(why()) }
+}
+
+fn check_earlier(place: (usize, usize), earlier: &[usize], at: (usize, usize)) -> Result<(), String> {
+    let (call, parameter) = place;
+    let is_there = earlier.get(call).is_some_and(|count| parameter < *count);
+    require(is_there && place < at, || {
+        format!("parameter {parameter} of call {call} is not an earlier parameter")
+    })
 }
 
 fn check_values(values: &[String], weights: &[f64]) -> Result<(), String> {

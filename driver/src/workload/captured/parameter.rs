@@ -3,6 +3,7 @@
 use super::draw::Draw;
 use super::values::{write_decimal, write_element, write_letters, write_uuid};
 use crate::random::{PgbenchSampler, Random, Sampler};
+use crate::workload::calendar::write_end;
 use crate::workload::data_set::{write_integer, write_sum};
 
 /// A random choice of an index, with probabilities proportional to weights.
@@ -39,6 +40,7 @@ pub(super) enum Parameter {
     Sequence { next: i64, step: i64 },
     Uuid,
     SameAs { call: usize, parameter: usize, plus: i64 },
+    RangeEnd { call: usize, parameter: usize, widths: Vec<f64> },
     Returned { call: usize, column: usize, plus: i64 },
     Ordinal,
     Array { of: Box<Parameter>, length: u32, element: Vec<u8> },
@@ -71,6 +73,9 @@ impl Parameter {
             Draw::Uuid => Self::Uuid,
             Draw::SameAs { call, parameter, plus } => {
                 Self::SameAs { call: *call, parameter: *parameter, plus: *plus }
+            }
+            Draw::RangeEnd { call, parameter, widths } => {
+                Self::RangeEnd { call: *call, parameter: *parameter, widths: widths.clone() }
             }
             Draw::Returned { call, column, plus } => {
                 Self::Returned { call: *call, column: *column, plus: *plus }
@@ -113,6 +118,11 @@ impl Parameter {
             Self::SameAs { call, parameter, plus } => {
                 let Some(text) = earlier(*call, *parameter) else { return false };
                 write_sum(text, *plus, out);
+            }
+            Self::RangeEnd { call, parameter, widths } => {
+                let Some(text) = earlier(*call, *parameter) else { return false };
+                let at = random.between(0, (widths.len() - 1).cast_signed() as i64) as usize;
+                write_end(text, widths[at], out);
             }
             Self::Array { of, length, element } => {
                 out.push(b'{');

@@ -34,6 +34,14 @@ fn what_cannot_be_drawn_is_refused_with_its_place() {
             json!({"draw": "same-as", "call": 0, "parameter": 0}),
             "parameter 0 of call 0 is not an earlier parameter",
         ),
+        (
+            json!({"draw": "range-end", "call": 0, "parameter": 0, "widths": [1]}),
+            "parameter 0 of call 0 is not an earlier parameter",
+        ),
+        (
+            json!({"draw": "range-end", "call": 0, "parameter": 0, "widths": []}),
+            "the widths of a range are not numbers",
+        ),
         (json!({"draw": "returned", "call": 0, "column": 0}), "column 0 of call 0 is not an earlier result"),
         (json!({"draw": "mixture", "parts": []}), "a mixture has no parts"),
         (

@@ -196,6 +196,34 @@ fn a_parameter_can_be_the_same_as_an_earlier_one_of_its_transaction() {
 }
 
 #[test]
+fn the_end_of_a_range_is_as_far_from_its_beginning_as_one_of_the_widths() {
+    let options = options(with_parameters(&json!([
+        {"draw": "one-of", "values": ["2026-01-01", "2026-02-01"]},
+        {"draw": "range-end", "call": 0, "parameter": 0, "widths": [0, 604_800]},
+        {"draw": "null"},
+        {"draw": "range-end", "call": 0, "parameter": 2, "widths": [1]},
+    ])));
+    let mut role = roles(&options, 1, 1, Pace::Closed).remove(0);
+    let mut counts: HashMap<(String, String), u32> = HashMap::new();
+    for _ in 0..1000 {
+        let mut values = next(&mut role, 0).remove(0).1;
+        assert_eq!(values.split_off(2), [None, None]);
+        let (end, beginning) = (values.pop().unwrap().unwrap(), values.pop().unwrap().unwrap());
+        *counts.entry((beginning, end)).or_default() += 1;
+    }
+    for pair in [
+        ("2026-01-01", "2026-01-01"),
+        ("2026-01-01", "2026-01-08"),
+        ("2026-02-01", "2026-02-01"),
+        ("2026-02-01", "2026-02-08"),
+    ] {
+        let count = counts.remove(&(pair.0.to_owned(), pair.1.to_owned())).unwrap();
+        assert!(count.abs_diff(250) < 100, "{pair:?}: {count}"); // 7 sigma
+    }
+    assert!(counts.is_empty());
+}
+
+#[test]
 fn a_parameter_can_be_what_an_earlier_call_returned() {
     let options = options(json!({
         "statements": [{"name": "insert", "sql": "…"}, {"name": "line", "sql": "…"}],
@@ -230,15 +258,17 @@ fn a_parameter_can_be_what_an_earlier_call_returned() {
 #[test]
 fn an_ordinal_counts_the_calls_of_a_statement_in_each_transaction() {
     let options = options(json!({
-        "statements": [{"name": "line", "sql": "…"}],
+        "statements": [{"name": "line", "sql": "…"}, {"name": "stock", "sql": "…"}],
         "transactions": [{"weight": 1, "calls": [
             {"statement": 0, "times": 3, "parameters": [{"draw": "ordinal"}]},
+            {"statement": 1, "parameters": [{"draw": "ordinal"}]},
+            {"statement": 0, "parameters": [{"draw": "ordinal"}]},
         ]}],
     }));
     let mut role = roles(&options, 1, 1, Pace::Closed).remove(0);
     for _ in 0..2 {
         let lines = next(&mut role, 0).into_iter().map(|(_, mut values)| values.remove(0).unwrap());
-        assert_eq!(lines.collect::<Vec<_>>(), ["1", "2", "3"]);
+        assert_eq!(lines.collect::<Vec<_>>(), ["1", "2", "3", "1", "4"]);
     }
 }
 

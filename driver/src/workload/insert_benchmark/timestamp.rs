@@ -6,12 +6,11 @@
 //! after the previous one, so that time never goes back: in index pdc, new rows belong after the old ones
 //! with the same price.
 
+use crate::workload::calendar::{SECONDS_PER_DAY, civil_date, write_padded};
 use crate::workload::data_set::write_integer;
 
 /// The time range of a step: eleven and a half days, longer than the maximum duration of a step.
 pub const SECONDS_PER_STEP: i64 = 1_000_000;
-
-const SECONDS_PER_DAY: i64 = 86_400;
 
 /// Computes the timestamp of every insert statement.
 #[derive(Clone, Copy, Debug)]
@@ -39,25 +38,8 @@ fn write_timestamp(seconds: i64, out: &mut Vec<u8>) {
         [(b'-', month), (b'-', day), (b' ', second / 3600), (b':', second / 60 % 60), (b':', second % 60)]
     {
         out.push(separator);
-        if number < 10 {
-            out.push(b'0');
-        }
-        write_integer(number, out);
+        write_padded(number, 2, out);
     }
-}
-
-/// The Gregorian date of a day number since 1970-01-01. Source: Howard Hinnant, "chrono-compatible low-level
-/// date algorithms". Years begin in March, so that the leap day is the last of its year.
-fn civil_date(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468; // since 0000-03-01
-    let era = shifted.div_euclid(146_097); // 400 years
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

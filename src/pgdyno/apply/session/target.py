@@ -91,7 +91,11 @@ def _another_server(target: Target, now: Target) -> ConnectionFailedError:
     )
     return ConnectionFailedError(
         f"a different server answers at {now.address}",
-        detail="; ".join(f"its {what} is {one}, not {other}" for what, one, other in pairs if one != other),
+        detail="; ".join(
+            f"its {what} is {one}, not {other}"
+            for what, one, other in pairs
+            if one != other and None not in (one, other)
+        ),
         hint="name one server, by its own address: --dsn 'host=… port=…'",
     )
 

@@ -47,6 +47,23 @@ class SameValue:
 
 
 @dataclass(frozen=True)
+class RangeEnd:
+    """The other end of a column's range that begins with an earlier parameter of the call.
+
+    ``widths`` are equally likely, in seconds for dates and times. Without any, the range has ``rows`` rows on
+    average; None: its end is any value further on. ``is_lower``: the earlier parameter is the upper end.
+    ``is_open``: the range excludes one of its ends.
+    """
+
+    parameter: int
+    column: str
+    widths: tuple[float, ...] = ()
+    rows: float | None = None
+    is_lower: bool = False
+    is_open: bool = False
+
+
+@dataclass(frozen=True)
 class ReturnedValue:
     """A value of the first row that an earlier call of the transaction returned, plus a number.
 
@@ -113,19 +130,11 @@ class OneOf:
     nulls: float = 0.0
 
 
-Parameter = (
-    ColumnValue
-    | ArrayOf
-    | NewKey
-    | SameValue
-    | ReturnedValue
-    | Ordinal
-    | Between
-    | Constant
-    | Letters
-    | Uuid
-    | OneOf
-)
+OfColumn = ColumnValue | ArrayOf | NewKey | RangeEnd
+"""Parameters with values that depend on those of a column."""
+Independent = Between | Constant | Letters | Uuid | OneOf
+"""Parameters that depend on no column, and on no other parameter."""
+Parameter = OfColumn | SameValue | ReturnedValue | Ordinal | Independent
 Protocol = Literal["simple", "extended", "prepared"]
 Quantity = Literal["calls", "time", "rows", "blocks", "WAL records"]
 QUANTITIES: tuple[Quantity, ...] = ("calls", "time", "rows", "blocks", "WAL records")
@@ -181,7 +190,8 @@ class CapturedWorkload:
     ``counted`` are the quantities known for its statements; ``seconds`` 0: it was not observed while running.
     ``pauses_s`` are equally likely times between a transaction and the session's next one. ``sessions`` is
     the number of sessions, busy or pausing; None: unknown. ``ended`` counts the database's transactions, also
-    those that are not replayed; None: unknown. ``invariants`` are defined by the user.
+    those that are not replayed; None: unknown. ``assumed_share`` is the share of transactions with assumed
+    statements. ``invariants`` are defined by the user.
     """
 
     name: str
@@ -201,6 +211,7 @@ class CapturedWorkload:
     pauses_s: tuple[float, ...] = ()
     sessions: int | None = None
     ended: Ended | None = None
+    assumed_share: float = 0.0
     invariants: tuple[Invariant, ...] = ()
 
     @property

@@ -5,6 +5,7 @@ A rollback requested by a script is not a failure.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -62,6 +63,18 @@ _CONDITIONS = {
     "XX001": "data_corrupted",
 }
 """Names of errors that statements cause, by SQLSTATE, from PostgreSQL's errcodes.txt."""
+_NAME = r'"[^"]{1,63}"'
+_WITHOUT_VALUES = re.compile(
+    r"ERROR: +("
+    r"(?:(?:duplicate|conflicting) key value|value for domain [\w.]+"
+    rf"|(?:insert|update) or (?:update|delete) on table {_NAME}"
+    rf"|new row for relation {_NAME}|null value in column {_NAME}(?: of relation {_NAME})?)"
+    rf" violates [a-zA-Z -]+ constraint(?: {_NAME}(?: on table {_NAME})?)?"
+    rf"|new row violates row-level security policy (?:{_NAME} )?for table {_NAME}"
+    r"|permission denied for [a-z -]+ [\w.]+)$",
+    re.MULTILINE,
+)
+"""Errors in a server's log that name only tables, columns and constraints; others may have values of rows."""
 
 
 @dataclass(frozen=True)
@@ -103,14 +116,22 @@ def failures_text(failures: Iterable[Failures]) -> str:
     return f"{listed}, and {len(found) - _MOST_NAMED} other reasons" if len(found) > _MOST_NAMED else listed
 
 
-def require_few(server: str, transactions: int, failures: Iterable[Failures]) -> None:
-    """Raise GeneratorFailedError if more than ``MOST_FAILED_SHARE`` of a server's transactions failed."""
+def require_few(server: str, transactions: int, failures: Iterable[Failures], log: str = "") -> None:
+    """Raise GeneratorFailedError if more than ``MOST_FAILED_SHARE`` of a server's transactions failed.
+
+    ``log`` is the end of the log of a server that is deleted with it. Its errors are shown, without values.
+    """
     found = added_up(failures)
     share = failed_share(transactions, found)
     if share > MOST_FAILED_SHARE:
         raise GeneratorFailedError(
             f"{numbers.share(share)} of the transactions failed on the server of {server}",
-            detail=f"{failures_text(found)}; at most {numbers.share(MOST_FAILED_SHARE)} may fail",
-            hint="the server's log shows the errors: fix the script, or the statements' parameters in the "
-            "workload's file",
+            detail="\n         ".join(
+                (
+                    f"{failures_text(found)}; at most {numbers.share(MOST_FAILED_SHARE)} may fail",
+                    *dict.fromkeys(_WITHOUT_VALUES.findall(log)),
+                )
+            ),
+            hint=("" if "ERROR: " in log else "the server's log shows the errors: ")
+            + "fix the script, or the statements' parameters in the workload's file",
         )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pgdyno.base import numbers
+
 LEAST_LIKENESS = 0.9
 """Below this, a replay only approximates the workload."""
 LEAST_MEASURED = 0.7
 """Below this, a replay is a different workload, and is measured only with --unlike. Arbitrary."""
 SESSIONS = "sessions"
+_HARDLY_ASSUMED = 0.005
 _OF_CONCURRENCY = ("time", "blocks", "WAL records")
 
 
@@ -33,12 +36,14 @@ class Likeness:
 
     For quantities of statements it is the overlap of their shares; statements that are not replayed
     contribute nothing. ``of_transactions`` has the original's and the replay's value of the other quantities:
-    shares of transactions, and numbers of active sessions.
+    shares of transactions, and numbers of active sessions. ``assumed_share`` is the share of the workload's
+    transactions with assumed statements: the counts cannot show whether these are right.
     """
 
     by_quantity: Mapping[str, float]
     statements: tuple[StatementLikeness, ...]
     of_transactions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    assumed_share: float = 0.0
 
     @property
     def least(self) -> float:
@@ -84,6 +89,9 @@ def likeness_words(found: Likeness) -> str:
         verdict = f"this is a similar workload, which differs most in {least}{where}"
         if found.is_another_workload:
             verdict = f"this is not the workload; it differs most in {least}{where}"
+    if found.assumed_share >= _HARDLY_ASSUMED:
+        share = numbers.share(found.assumed_share)
+        verdict += f". Which statements form {share} of its transactions is partly assumed: see its notes"
     return f"Likeness {found.least:.2f} ({values}): {verdict}"
 
 

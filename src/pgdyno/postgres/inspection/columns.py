@@ -20,8 +20,24 @@ from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import READING, look, parameter_types, unless_locked
 from pgdyno.postgres.connection.query import AS_BYTES, text_of
 
+# 1042 and 1043 are character(n) and character varying(n); their modifier is n + 4.
 _COLUMNS = """
-SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, NULL),
+WITH RECURSIVE base AS (
+    SELECT a.attrelid, a.attnum, a.atttypid AS type, a.atttypmod AS modifier, a.attnotnull AS is_required,
+           false AS is_checked
+    FROM pg_catalog.pg_attribute a
+    WHERE a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped
+    UNION ALL
+    SELECT b.attrelid, b.attnum, t.typbasetype,
+           CASE WHEN b.modifier OPERATOR(pg_catalog.<) 0 THEN t.typtypmod ELSE b.modifier END,
+           b.is_required OR t.typnotnull,
+           b.is_checked OR EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k
+                                   WHERE k.contypid OPERATOR(pg_catalog.=) t.oid
+                                     AND k.contype OPERATOR(pg_catalog.=) 'c')
+    FROM base b JOIN pg_catalog.pg_type t ON t.oid OPERATOR(pg_catalog.=) b.type
+    WHERE t.typtype OPERATOR(pg_catalog.=) 'd'
+)
+SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(b.type, NULL),
        EXISTS (SELECT 1 FROM pg_catalog.pg_index i
                WHERE i.indrelid OPERATOR(pg_catalog.=) c.oid AND i.indisunique AND i.indpred IS NULL
                  AND i.indnkeyatts OPERATOR(pg_catalog.=) 1
@@ -43,12 +59,24 @@ SELECT n.nspname, c.relname, a.attname, pg_catalog.format_type(a.atttypid, NULL)
         LIMIT 1),
        pg_catalog.has_schema_privilege(n.oid, 'USAGE')
            AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT'),
+       CASE WHEN b.type OPERATOR(pg_catalog.=) ANY ('{1042,1043}'::pg_catalog.oid[])
+                 AND b.modifier OPERATOR(pg_catalog.>) 4
+            THEN b.modifier OPERATOR(pg_catalog.-) 4 END,
+       b.is_required,
+       b.is_checked OR EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k
+                               WHERE k.conrelid OPERATOR(pg_catalog.=) c.oid
+                                 AND k.contype OPERATOR(pg_catalog.=) 'c'
+                                 AND a.attnum OPERATOR(pg_catalog.=) ANY (k.conkey)),
+       c.relkind OPERATOR(pg_catalog.=) 'r' AND c.relpages OPERATOR(pg_catalog.=) 0
+           AND pg_catalog.pg_stat_get_live_tuples(c.oid) OPERATOR(pg_catalog.=) 0,
        c.relkind OPERATOR(pg_catalog.=) 'v'
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+JOIN base b ON b.attrelid OPERATOR(pg_catalog.=) c.oid
+JOIN pg_catalog.pg_type bt ON bt.oid OPERATOR(pg_catalog.=) b.type AND bt.typtype OPERATOR(pg_catalog.<>) 'd'
 JOIN pg_catalog.pg_attribute a ON a.attrelid OPERATOR(pg_catalog.=) c.oid
+     AND a.attnum OPERATOR(pg_catalog.=) b.attnum
 WHERE c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p,m,v}'::pg_catalog."char"[])
-  AND a.attnum OPERATOR(pg_catalog.>) 0 AND NOT a.attisdropped
   AND n.nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$)'
 ORDER BY n.nspname, c.relname, a.attnum
 """
@@ -62,6 +90,7 @@ JOIN pg_catalog.pg_class c ON c.relnamespace OPERATOR(pg_catalog.=) n.oid
 _VIEW = f"""
 SELECT pg_catalog.pg_get_viewdef(c.oid) FROM {_NAMED} WHERE c.relkind OPERATOR(pg_catalog.=) 'v'
 """  # noqa: S608 — constants
+_BYTES = f"SELECT pg_catalog.pg_relation_size(c.oid) FROM {_NAMED}"  # noqa: S608 — constants
 # Of several indexes that begin with a column, the smallest comes last.
 _SCANS = f"""
 SELECT w.schema, w.name, a.attname, c.reltuples::pg_catalog.float8, c.relpages,
@@ -83,8 +112,13 @@ ORDER BY x.relpages DESC, x.oid
 _MOST_VALUES = 10_000  # arbitrary: a few hundred kB per column
 _LONGEST = 200  # characters of a value
 _DENSE = 1.1  # largest ratio of a key range to its rows for which the range replaces a sample
+# A partitioned table has a number of rows only after an ANALYZE of the table itself.
 _SIZE = """
-SELECT GREATEST(c.reltuples, 0)::pg_catalog.float8 FROM pg_catalog.pg_class c
+SELECT GREATEST(c.reltuples::pg_catalog.float8,
+                (SELECT pg_catalog.sum(GREATEST(l.reltuples, 0)::pg_catalog.float8)
+                 FROM pg_catalog.pg_partition_tree(c.oid) t
+                 JOIN pg_catalog.pg_class l ON l.oid OPERATOR(pg_catalog.=) t.relid WHERE t.isleaf))
+FROM pg_catalog.pg_class c
 WHERE c.oid OPERATOR(pg_catalog.=) pg_catalog.to_regclass(%s)
   AND c.relkind OPERATOR(pg_catalog.=) ANY ('{r,p,m}'::pg_catalog."char"[])
 """
@@ -95,7 +129,9 @@ SELECT {AS_BYTES.format("{column}::pg_catalog.text")} FROM {{table}} {{sample}}
 WHERE {{column}} IS NOT NULL AND pg_catalog.length({{column}}::pg_catalog.text) OPERATOR(pg_catalog.<=) %s
 ORDER BY pg_catalog.random() LIMIT %s
 """)  # noqa: S608 — constants
+_COUNTS = sql.SQL("SELECT pg_catalog.count({column}), pg_catalog.count(*) FROM {table} {sample}")
 _WORD = re.compile(r"\w+")
+_FILLED = re.compile(r'\b(?:insert\s+into|merge\s+into|copy)\s+(?:"?\w+"?\s*\.\s*)?"?(\w+)', re.IGNORECASE)
 _MOST = 1 << 40  # more rows or blocks than fit into a table
 _Table: TypeAlias = tuple[str, str]
 """Schema and name."""
@@ -112,6 +148,7 @@ SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) '
 _SCHEMAS = """
 SELECT pg_catalog.set_config('search_path', %s, true), pg_catalog.current_schemas(true)::pg_catalog.text[]
 """
+_PARSED_WITHIN = "2s"  # it takes milliseconds, without waits for locks
 _TYPES = """
 SELECT pg_catalog.format_type(t.oid, NULL)
 FROM pg_catalog.unnest(%s::pg_catalog.oid[]) WITH ORDINALITY AS t(oid, place) ORDER BY t.place
@@ -123,7 +160,8 @@ def read_columns(connection: Connection, search_path: str, texts: Collection[str
     """Return the columns of all tables and views, in table order. Raises: ServerError.
 
     A column is visible if ``search_path`` finds its table by the unqualified name. ``texts`` are statements:
-    the queries of the views that they name are read, and the index scans of tables named with an OFFSET.
+    the queries of the views that they name are read, and the index scans of tables named with an OFFSET. A
+    table that they fill does not count as empty.
     """
     path = read_schemas(connection, search_path)
     with server_errors_converted(), look(connection, READING):
@@ -132,7 +170,17 @@ def read_columns(connection: Connection, search_path: str, texts: Collection[str
         views = {one for one, is_view in tables.items() if is_view}
         queries = {**dict.fromkeys(views, ""), **_queries_of(connection, views, texts)}
         skipping = [one for one in texts if "offset" in _words(one)]
+        filled = {table.casefold() for one in texts for table in _FILLED.findall(one)}
         scans = _scans_of(connection, _named(tables.keys() - views, skipping))
+        referenced = {str(references) for _, _, _, _, _, _, references, *_ in rows if references}
+        empty = _without_blocks(
+            connection,
+            {
+                (str(schema), str(table))
+                for schema, table, name, *_, is_empty, _ in rows
+                if is_empty and f"{schema}.{table}.{name}" in referenced
+            },
+        )
     return tuple(
         Column(
             str(schema),
@@ -145,8 +193,13 @@ def read_columns(connection: Connection, search_path: str, texts: Collection[str
             bool(is_readable),
             queries.get((schema, table)),
             scans.get((schema, table, name)),
+            None if length is None else int(length),
+            bool(is_required),
+            bool(is_checked),
+            (schema, table) in empty and str(table).casefold() not in filled,
         )
-        for schema, table, name, type_, is_key, is_visible, references, is_readable, _ in rows
+        for schema, table, name, type_, is_key, is_visible, references, is_readable, length, *states in rows
+        for is_required, is_checked, *_ in [states]
     )
 
 
@@ -165,6 +218,16 @@ def _queries_of(
                 rows = connection.execute(_VIEW, _as_arrays([one])).fetchall()
                 found[one] = "".join(str(query) for (query,) in rows)
         texts = [found[one] for one in named]
+    return found
+
+
+def _without_blocks(connection: Connection, tables: Collection[_Table]) -> set[_Table]:
+    """Return the tables that have no blocks, without locked ones: lost statistics also show no rows."""
+    found: set[_Table] = set()
+    for one in tables:
+        with unless_locked(connection):
+            rows = connection.execute(_BYTES, _as_arrays([one])).fetchall()
+            found |= {one} if rows == [(0,)] else set()
     return found
 
 
@@ -241,13 +304,17 @@ def foreign_tables(connection: Connection) -> tuple[str, ...]:
 
 
 @checked_results()
-def infer_types(connection: Connection, statement: str, search_path: str) -> tuple[str, ...]:
+def infer_types(
+    connection: Connection, statement: str, search_path: str, lock_timeout_s: float
+) -> tuple[str, ...]:
     """Return a statement's parameter types. It is parsed with this search path, and never executed.
 
     Even so, the server may run untrusted code, such as a domain's CHECK for a constant: use a role without
     rights beyond the database. Raises: psycopg.Error if the server cannot parse the statement.
     """
-    with look(connection, {"search_path": search_path}):
+    lock_timeout = f"{max(1, round(lock_timeout_s * 1000))}ms"  # 0 would be none
+    limits = {"lock_timeout": lock_timeout, "statement_timeout": _PARSED_WITHIN}
+    with look(connection, {"search_path": search_path, **limits}):
         types = parameter_types(connection, statement.encode(connection.info.encoding))
     return tuple(str(one) for (one,) in connection.execute(_TYPES, (list(types),)).fetchall())
 
@@ -256,14 +323,15 @@ def infer_types(connection: Connection, statement: str, search_path: str) -> tup
 class ColumnValues:
     """Values of a column. ``dense``: the lowest and highest of integer keys with few gaps.
 
-    ``sample``: values of random rows, as text. ``highest``: the highest value of an integer key.
-    ``unreadable`` is the number of values left out of the sample because they are not UTF-8.
+    ``sample``: values of random rows, as text, of about ``rows`` that have one. ``highest``: that of an
+    integer key. ``unreadable`` is the number of values left out of the sample because they are not UTF-8.
     """
 
     sample: tuple[str, ...] = ()
     dense: tuple[int, int] | None = None
     highest: int | None = None
     unreadable: int = 0
+    rows: float = 0.0
 
     @property
     def is_known(self) -> bool:
@@ -287,15 +355,18 @@ def _values_of(connection: Connection, column: Column) -> ColumnValues:
     if column.is_key and column.is_integer:
         [ends] = connection.execute(_ENDS.format(**names)).fetchall()
     if ends is not None and ends[0] is not None and ends[1] - ends[0] + 1 <= _DENSE * rows:
-        return ColumnValues(dense=(int(ends[0]), int(ends[1])), highest=int(ends[1]))
+        return ColumnValues(dense=(int(ends[0]), int(ends[1])), highest=int(ends[1]), rows=rows)
     connection.execute(_SEED)  # equal rows give equal samples
-    found = connection.execute(
-        _VALUES.format(**names, sample=_sample(rows)), (_LONGEST, _MOST_VALUES)
-    ).fetchall()
+    sample, is_sampled = _sample(rows), rows > 2 * _MOST_VALUES
+    found = connection.execute(_VALUES.format(**names, sample=sample), (_LONGEST, _MOST_VALUES)).fetchall()
     highest = None if ends is None or ends[1] is None else int(ends[1])
     texts = [text_of(value) for (value,) in found]
     known = tuple(text for text in texts if text is not None)
-    return ColumnValues(known, highest=highest, unreadable=len(texts) - len(known))
+    counted = float(len(found))
+    if len(found) == _MOST_VALUES or is_sampled:
+        [[filled, all_]] = connection.execute(_COUNTS.format(**names, sample=sample)).fetchall()
+        counted = filled * max(1.0, rows / max(1, all_)) if is_sampled else float(filled)
+    return ColumnValues(known, highest=highest, unreadable=len(texts) - len(known), rows=counted)
 
 
 def _sample(rows: float) -> sql.Composable:

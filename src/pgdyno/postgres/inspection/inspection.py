@@ -244,7 +244,7 @@ def _data_directory(settings: Mapping[str, Guc]) -> Fact[str]:
 def read_capabilities(connection: Connection, settings: Mapping[str, Guc]) -> Capabilities:
     """Return the build's capabilities, from the allowed values of settings and from functions."""
     return Capabilities(
-        io_methods=_choices(settings, "io_method", absent=()),
+        io_methods=_choices(settings, "io_method"),
         wal_compression_methods=_wal_compression(settings),
         has_jit=_jit(connection),
         has_ssl=_ssl(settings),
@@ -253,10 +253,10 @@ def read_capabilities(connection: Connection, settings: Mapping[str, Guc]) -> Ca
     )
 
 
-def _choices(settings: Mapping[str, Guc], name: str, *, absent: tuple[str, ...]) -> Fact[tuple[str, ...]]:
-    """Return an enum's values except on and off; ``absent`` if the setting does not exist."""
+def _choices(settings: Mapping[str, Guc], name: str) -> Fact[tuple[str, ...]]:
+    """Return an enum's values except on and off; empty if the setting does not exist."""
     guc = settings.get(name)
-    values = absent if guc is None else tuple(value for value in guc.enumvals if value not in _SWITCHES)
+    values = () if guc is None else tuple(value for value in guc.enumvals if value not in _SWITCHES)
     return Fact(values, f"pg_settings.enumvals of {name}")
 
 
@@ -265,7 +265,7 @@ def _wal_compression(settings: Mapping[str, Guc]) -> Fact[tuple[str, ...]]:
     if guc is not None and guc.vartype == "bool":
         # Before 15 the setting was a Boolean, and "on" meant pglz.
         return Fact(("pglz",), "pg_settings.vartype of wal_compression")
-    return _choices(settings, "wal_compression", absent=())
+    return _choices(settings, "wal_compression")
 
 
 def _jit(connection: Connection) -> Fact[bool]:

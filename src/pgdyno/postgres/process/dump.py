@@ -384,7 +384,8 @@ def _unreadable(program: str, dump: Path, done: subprocess.CompletedProcess[byte
     return ServerError(
         f'"{dump}" cannot be read by {program}',
         detail=done.stderr.decode(errors="replace").strip()[-_SHOWN_BYTES:],
-        hint="use a server of the same major version as the pg_dump that wrote it, or a later one",
+        hint="use a server of the same major version as the pg_dump that wrote it, or a later one; or "
+        "install the client programs of the original's version (postgresql-client-NN), and copy again",
     )
 
 

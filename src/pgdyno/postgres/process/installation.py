@@ -13,7 +13,8 @@ from pathlib import Path
 
 from pgdyno.base.errors import ServerError, SettingError
 from pgdyno.base.facts import Fact, Unknown
-from pgdyno.host.architecture import HEADER_BYTES, is_foreign, machine_of
+from pgdyno.host.architecture import is_foreign
+from pgdyno.host.processes.elf import machine_of
 from pgdyno.postgres.process.account import Account, caller
 from pgdyno.postgres.process.workspace import Workspace
 
@@ -50,7 +51,11 @@ class Installation:
         """Return the path of a program. Raises: ServerError if it is missing."""
         path = self.bin_directory / name
         if not path.is_file():
-            raise ServerError(f'no program "{name}" in {self.bin_directory}')
+            raise ServerError(
+                f'no program "{name}" in {self.bin_directory}',
+                hint="a server alone is not enough: name an installation with its other programs, such as "
+                f"/usr/lib/postgresql/{self.major}/bin of the package postgresql-{self.major}",
+            )
         return str(path)
 
     def build_configuration(self, account: Account) -> Fact[str]:
@@ -136,7 +141,7 @@ def foreign_machine(bin_directory: Path) -> str:
     """Return the architecture of an installation's binaries if they cannot run natively here; else empty."""
     try:
         with (bin_directory / "postgres").open("rb") as file:
-            machine = machine_of(file.read(HEADER_BYTES))
+            machine = machine_of(file)
     except OSError:  # missing or not readable: running it will fail with an error
         return ""
     return machine if is_foreign(machine) else ""

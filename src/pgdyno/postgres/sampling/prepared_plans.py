@@ -1,4 +1,4 @@
-"""Read the custom plans and the generic plan of a prepared statement.
+"""Read the custom plans, the generic plan and the results' checksums of a prepared statement.
 
 Each statement is prepared in a READ ONLY transaction that is rolled back. Statements that only read are run
 (EXPLAIN ANALYZE); those that write are only planned. EXPLAIN EXECUTE shows the generic plan in every
@@ -7,7 +7,7 @@ supported version; EXPLAIN (GENERIC_PLAN) requires 16.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -40,6 +40,16 @@ _PARTITIONED: LiteralString = """
        AND (c.relispartition OR c.relkind OPERATOR(pg_catalog.=) 'p')"""
 
 
+_ASKED = sql.Identifier("pgdyno_asked")
+# The last digits of floating-point sums depend on row order: 9 of 15 digits are compared.
+_SETTINGS = {"extra_float_digits": "-6", "statement_timeout": f"{STATEMENT_TIMEOUT_S}s"}
+_HEAD = (
+    "SELECT pg_catalog.count(*), pg_catalog.sum(pg_catalog.hashtextextended(answer::pg_catalog.text, 0)) "
+    "FROM ("
+)
+_TAIL = ") AS answer"
+
+
 @dataclass(frozen=True)
 class ExplainedStatement:
     """EXPLAIN output of one statement as JSON, for the same values with custom and generic plans."""
@@ -48,6 +58,14 @@ class ExplainedStatement:
     generics: tuple[Document, ...]
     is_kept: bool  # with plan_cache_mode = auto, the server keeps the generic plan
     has_partitions: bool
+
+
+@dataclass(frozen=True)
+class ResultChecksum:
+    """The rows that a call returned: their number, and the sum of their hashes."""
+
+    rows: int
+    checksum: int
 
 
 def explain_prepared(
@@ -77,7 +95,7 @@ def explain_prepared(
 def _prepared(connection: Connection, statement: PreparedStatement) -> Iterator[None]:
     """Provide a transaction with the prepared statement; both end with the block."""
     limit = {"statement_timeout": f"{STATEMENT_TIMEOUT_S}s"}
-    with deallocated(connection, _NAME), look(connection, limit):
+    with _deallocated(connection, _NAME), look(connection, limit):
         types = [_type(connection, oid) for oid in statement.parameter_types]
         listed = sql.SQL("({})").format(sql.SQL(", ").join(types)) if types else sql.SQL("")
         text = statement.sql.strip().rstrip(";").encode()
@@ -87,7 +105,7 @@ def _prepared(connection: Connection, statement: PreparedStatement) -> Iterator[
 
 
 @contextmanager
-def deallocated(connection: Connection, name: sql.Identifier) -> Iterator[None]:
+def _deallocated(connection: Connection, name: sql.Identifier) -> Iterator[None]:
     """Deallocate a prepared statement after the block, if it exists: a rollback does not."""
     try:
         yield
@@ -136,3 +154,38 @@ def _nodes(node: Document) -> Iterator[Document]:
 def _value(connection: Connection, query: LiteralString, parameters: tuple[object, ...] = ()) -> Any:
     row = connection.execute(query, parameters).fetchone()
     return row[0] if row else None
+
+
+def result_checksums(
+    connection: Connection, statement: PreparedStatement, most: int
+) -> tuple[ResultChecksum | None, ...]:
+    """Return the results for a statement's first ``most`` samples; None after an error or a timeout.
+
+    The server computes the row count and the sum of the rows' hashes, so the rows' order does not matter and
+    results may be large.
+    Raises: ServerError if the session is lost.
+    """
+    return tuple(_answers(connection, statement, list(islice(statement.samples, most))))
+
+
+def _answers(
+    connection: Connection, statement: PreparedStatement, samples: Sequence[Sequence[str | None]]
+) -> Iterator[ResultChecksum | None]:
+    text = f"{_HEAD}{statement.sql.strip().rstrip(';')}{_TAIL}".encode()
+    prepare = sql.SQL("PREPARE {} AS ").format(_ASKED).as_bytes(connection) + text
+    for values in samples:
+        try:
+            yield _answer(connection, prepare, values)
+        except psycopg.Error as error:
+            if connection.closed:
+                raise ServerError("the session that compares results was lost") from error
+            yield None
+
+
+def _answer(connection: Connection, prepare: bytes, values: Sequence[str | None]) -> ResultChecksum:
+    listed = sql.SQL("({})").format(sql.SQL(", ").join(map(sql.Literal, values)))
+    execute = sql.SQL("EXECUTE {}{}").format(_ASKED, listed if values else sql.SQL(""))
+    with _deallocated(connection, _ASKED), look(connection, _SETTINGS):
+        connection.execute(prepare, prepare=False)
+        [[rows, checksum]] = connection.execute(execute, prepare=False).fetchall()
+    return ResultChecksum(int(rows), int(checksum or 0))

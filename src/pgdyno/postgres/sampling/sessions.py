@@ -17,7 +17,7 @@ from psycopg import sql
 from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import server_errors_converted
-from pgdyno.postgres.statement_counts import SightedEnd, Sighting
+from pgdyno.postgres.statement_counts import SightedEnd, SightedWait, Sighting
 
 
 @dataclass
@@ -81,6 +81,39 @@ class SeenEnds:
 
 
 @dataclass
+class SeenWaits:
+    """Sessions that waited for their client, each time once, except those that did so from the beginning."""
+
+    waits: list[SightedWait] = field(default_factory=list)
+    _states: dict[int, tuple[str | None, int | None, float | None] | None] = field(default_factory=dict)
+    _in_row: set[int] = field(default_factory=set)
+
+    def begin_row(self) -> None:
+        """Begin a burst: the time before it is unknown."""
+        self._in_row.clear()
+
+    def add(
+        self,
+        session: int,
+        look: int,
+        sighting: Sighting | None,
+        after: int | None,
+        idle_since_s: float | None,
+    ) -> None:
+        """Add a session's state at a sample: in a transaction, or idle since a time ``after`` a statement."""
+        state: tuple[str | None, int | None, float | None] | None = None
+        if idle_since_s is not None:
+            state = None, after, idle_since_s
+        elif sighting is not None and sighting.is_between:
+            state = sighting.transaction, sighting.statement, None
+        known, self._states[session] = self._states.get(session), state
+        if state is not None and state != known and look > 1 and after is not None:
+            is_new = session in self._in_row
+            self.waits.append(SightedWait(after, is_alone=idle_since_s is not None, is_new=is_new))
+        self._in_row.add(session)
+
+
+@dataclass
 class SeenSessions:
     """Sessions that worked, by process id, and the samples in which they were first and last connected."""
 
@@ -116,6 +149,7 @@ SELECT pid, xact_start::pg_catalog.text, {query_id}, state OPERATOR(pg_catalog.=
 FROM pg_catalog.pg_stat_get_activity(NULL)
 WHERE backend_type OPERATOR(pg_catalog.=) 'client backend'
   AND pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
+  AND application_name OPERATOR(pg_catalog.!~) '^pgdyno(, process|$)'
   AND datid OPERATOR(pg_catalog.=) {database}
 """)
 _COMMENTS, _WORK = r"^(\s|/\*.*?\*/)*", r"(\s+(work|transaction))?\s*(;\s*|/\*.*\*/\s*|\sand\s.*)*$"
@@ -133,6 +167,7 @@ class Sessions:
     in_transactions: int = 0
     pauses: SeenPauses = field(default_factory=SeenPauses)
     ends: SeenEnds = field(default_factory=SeenEnds)
+    waits: SeenWaits = field(default_factory=SeenWaits)
     connected: SeenSessions = field(default_factory=SeenSessions)
 
     @property
@@ -161,6 +196,7 @@ def watch_sessions(connection: Connection, duration_s: float, report: Callable[[
         report(passed_s)
         seen.pauses.begin_row()
         seen.ends.begin_row()
+        seen.waits.begin_row()
         look_s = time.monotonic()
         took_s = []
         for _ in range(_LOOKS_IN_A_ROW):
@@ -187,12 +223,12 @@ def _take(rows: Sequence[Sequence[Any]], seen: Sessions, between_looks_s: float)
         seen.ends.add(session, transaction, statement, is_rolled_back=is_rolled_back)
         is_in_transaction = transaction is not None
         seen.connected.add(session, seen.looks, _float(idle_since_s), is_in_transaction=is_in_transaction)
-        if is_in_transaction:
-            seen.in_transactions += 1
-            if statement is not None:
-                seen.sightings.append(
-                    Sighting(session, str(transaction), statement, is_between=bool(is_between))
-                )
+        seen.in_transactions += is_in_transaction
+        sighting = None
+        if is_in_transaction and statement is not None:
+            sighting = Sighting(session, str(transaction), statement, is_between=bool(is_between))
+            seen.sightings.append(sighting)
+        seen.waits.add(session, seen.looks, sighting, statement, _float(idle_since_s))
 
 
 def _float(value: object) -> float | None:

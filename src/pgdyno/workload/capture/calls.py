@@ -15,12 +15,13 @@ from pgdyno.model.experiments.captured import (
     OneOf,
     Ordinal,
     Parameter,
+    RangeEnd,
     ReturnedValue,
     SameValue,
 )
 from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.workload.capture.parameters import Parameters
+from pgdyno.workload.capture.parameters import STEP, UNCHANGED, Parameters
 from pgdyno.workload.capture.row_use import RowUse
 from pgdyno.workload.capture.statements import TransactionPart, executable
 from pgdyno.workload.capture.ties import Inferred, Place, inferred, tied, tied_as_seen
@@ -28,6 +29,7 @@ from pgdyno.workload.capture.transactions import SeenTransaction
 
 _BEGIN, _COMMIT = "begin", "commit"
 _ROLLBACKS = ("rollback", "abort")  # ROLLBACK TO a savepoint may have the first name
+_FROM_OTHERS = (SameValue, RangeEnd, NewKey, ReturnedValue, Ordinal)
 KeptValues = Mapping[int, Mapping[int, Mapping[str | None, int]]]
 """Frequencies of values by statement and parameter number; None is NULL."""
 
@@ -77,7 +79,11 @@ class Statements:
         uses = {self.names[statement]: self.uses.get(statement, RowUse()) for statement, _ in one.calls}
         replayed = (place for place in self.earlier if place[0] in self.names)
         seen = {(self.names[statement], number) for statement, number in replayed}
-        found = tied(tied_as_seen(numbered, keys, self.earlier), uses, self.columns, seen)
+        new = {(statement, number) for statement, its in self.parameters.items() for number in its.new}
+        as_seen = tied_as_seen(numbered, keys, self.earlier, new, self.inferred.again)
+        again = self.inferred.again
+        steady = {(self.names[its[0]], its[1]) for its in again if its in again[its] and its[0] in self.names}
+        found = tied(as_seen, uses, self.columns, seen, steady)
         numbered = [(statement, call) for (statement, _), call in zip(one.calls, found, strict=True)]
         return list(inferred(numbered, uses, self.inferred))
 
@@ -85,13 +91,15 @@ class Statements:
         return self.parameters[statement].drawn if statement in self.parameters else ()
 
     def _with_values(self, statement: int, drawn: Sequence[Parameter]) -> tuple[Parameter, ...]:
-        """Return parameters with kept values, except new keys, returned values, and copies of others."""
-        kept = self.kept.get(statement, {})
+        """Return parameters with kept values, except new ones, returned values, and copies of others."""
+        kept, own = self.kept.get(statement, {}), self._drawn(statement)
         new = self.parameters[statement].new if statement in self.parameters else frozenset()
 
         def is_replaced(number: int, one: Parameter) -> bool:
             is_full = isinstance(one, ColumnValue) and (statement, number) in self.full
-            is_own = number not in new and not isinstance(one, SameValue | NewKey | ReturnedValue | Ordinal)
+            # A value that no row has yet came from the parameter of a later call, which repeats it.
+            is_moved = one not in {own[number - 1], STEP, UNCHANGED} and not isinstance(one, ColumnValue)
+            is_own = number not in new and not is_moved and not isinstance(one, _FROM_OTHERS)
             return number in kept and is_own and not is_full
 
         return tuple(

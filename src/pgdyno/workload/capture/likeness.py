@@ -87,6 +87,7 @@ def likeness(workload: CapturedWorkload, load: ReplayedLoad) -> Likeness:
             for name, seen in original.items()
         ),
         of_transactions,
+        workload.assumed_share,
     )
 
 

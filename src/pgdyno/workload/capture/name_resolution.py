@@ -11,7 +11,8 @@ from sqlglot import exp
 from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.workload.capture.syntax import tree, within_wrapping
 
-_QUERIES = (exp.Select, exp.Update, exp.Delete, exp.Insert)
+_QUERIES = (exp.Select, exp.Update, exp.Delete, exp.Insert, exp.Merge)
+_OF_VALUES = "_values"  # how sqlglot names the rows of WITH v AS (VALUES …)
 _TEXTS = frozenset({"text", "character varying"})
 _INTEGERS = frozenset({"smallint", "integer", "bigint"})
 
@@ -93,6 +94,45 @@ def columns_of(table: exp.Expression, columns: Sequence[Column]) -> list[Column]
     if not isinstance(table, exp.Table):
         return []
     return [one for one in columns if one.table == table.name and _is_meant(table, one)]
+
+
+def inserted_column(node: exp.Expression, columns: Sequence[Column]) -> Column | None:
+    """Return the column of a new row that a value is for: in VALUES, the query of an INSERT, or a MERGE."""
+    row = node.parent
+    if isinstance(row, exp.Alias):
+        node, row = row, row.parent
+    if not isinstance(row, exp.Tuple | exp.Select) or node.arg_key != "expressions":
+        return None
+    insert = row.parent.parent if isinstance(row.parent, exp.Values) else row.parent
+    if not isinstance(insert, exp.Insert) or row.arg_key not in {"expression", "expressions"}:
+        return None
+    into, merge = insert.this, insert.find_ancestor(exp.Merge)
+    table = into.this if isinstance(into, exp.Schema) else into
+    if isinstance(insert.parent, exp.When) and merge is not None:
+        table = merge.this
+    known, position = columns_of(table, columns), node.index or 0
+    if not isinstance(into, exp.Schema | exp.Tuple):
+        return known[position] if position < len(known) else None
+    names = [one.name for one in into.expressions]
+    return next((one for one in known if names[position : position + 1] == [one.name]), None)
+
+
+def uses_of(node: exp.Expression) -> Iterator[exp.Expression]:
+    """Yield where a query uses a value that a row in its FROM, WITH or USING gives a name: ``n.id``."""
+    shown = node.parent if isinstance(node.parent, exp.Alias) else node
+    row = shown.parent
+    place = row.parent if row is not None else None
+    if isinstance(place, exp.Values) and place.alias == _OF_VALUES:
+        place = place.find_ancestor(exp.CTE)
+    if not isinstance(place, exp.Subquery | exp.Values | exp.CTE) or shown.arg_key != "expressions":
+        return
+    alias, query = place.args.get("alias"), place.find_ancestor(*_QUERIES)
+    if alias is None or query is None or not isinstance(within_wrapping(node), exp.Placeholder):
+        return
+    names = [one.name for one in alias.columns][shown.index or 0 :] or [shown.alias]
+    for column in query.find_all(exp.Column, bfs=False):
+        if column.table == alias.name and column.name == names[0]:
+            yield column
 
 
 def _tables(query: exp.Expression) -> Iterator[exp.Table]:

@@ -18,6 +18,7 @@ from pgdyno.model.experiments.captured import (
     Between,
     ColumnValue,
     Constant,
+    Independent,
     Letters,
     NewKey,
     Parameter,
@@ -27,9 +28,17 @@ from pgdyno.model.experiments.captured import (
 from pgdyno.postgres.catalogued_tables import Column
 from pgdyno.postgres.statement_counts import Seen
 from pgdyno.workload.capture.arguments import NOTHING_NAMED, NamedObjects, argument_of
-from pgdyno.workload.capture.name_resolution import columns_of, named_column, table_column, why_unknown
+from pgdyno.workload.capture.name_resolution import (
+    inserted_column,
+    named_column,
+    table_column,
+    uses_of,
+    why_unknown,
+)
+from pgdyno.workload.capture.ranges import Ranges, Shift, is_current, side_of
 from pgdyno.workload.capture.syntax import (
     array_operand,
+    assigned,
     number_of,
     parameter_count,
     tree,
@@ -38,34 +47,32 @@ from pgdyno.workload.capture.syntax import (
     without_wrapping,
 )
 
-_LOWER = (exp.GT, exp.GTE)
-_UPPER = (exp.LT, exp.LTE)
-_COMPARISONS = (exp.EQ, exp.NEQ, *_LOWER, *_UPPER, exp.NullSafeEQ, exp.NullSafeNEQ)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
 _PATTERNS = (exp.Like, exp.ILike)
 _OF_TIME = ("date", "time", "interval")  # beginnings of types
 _NOT_ALL_ROWS = (exp.Where, exp.Group, exp.Having, exp.Distinct, exp.AggFunc, exp.Window, exp.Subquery)
 STEP = Between(-100, 100)  # arbitrary: the number added to a column
-_NEW_KEYS: Mapping[str, Parameter] = {
-    "text": Letters(20, 20),
-    "character varying": Letters(20, 20),
-    "uuid": Uuid(),
+UNCHANGED = Constant("0")  # added to a column with a CHECK constraint, which other numbers may violate
+_NOW: Mapping[str, Independent] = {
+    "date": Constant("today"),
+    "timestamp without time zone": Constant("now"),
+    "timestamp with time zone": Constant("now"),
 }
-"""Values that are almost certainly unique, by type."""
-_BY_TYPE: Mapping[str, Parameter] = {
+_TEXTS = frozenset({"text", "character varying", "character"})
+_NEW_LETTERS = 20  # a text of so many is almost certainly unique
+_FEW_LETTERS = 6  # arbitrary: texts of fewer may be in a row
+_BY_TYPE: Mapping[str, Independent] = {
     "smallint": Between(1, 100),
     "integer": Between(1, 100),
     "bigint": Between(1, 100),
     "numeric": Between(1, 100),
     "real": Between(1, 100),
     "double precision": Between(1, 100),
-    "text": Letters(5, 20),
-    "character varying": Letters(5, 20),
+    **dict.fromkeys(_TEXTS, Letters(5, 20)),
     "boolean": Constant("true"),
     "uuid": Uuid(),
     "interval": Constant("1 day"),
-    "date": Constant("today"),
-    "timestamp without time zone": Constant("now"),
-    "timestamp with time zone": Constant("now"),
+    **_NOW,
     "time without time zone": Constant("now"),
     "time with time zone": Constant("now"),
 }
@@ -77,8 +84,7 @@ class Parameters:
     """A statement's parameters in order; ``guessed`` are the numbers of those drawn by type only.
 
     ``unknown`` are the numbers of parameters that cannot be drawn, ``new`` of those that need a value not yet
-    in any row. ``widths`` has the widths of ranges by column. ``unmeasured`` has the columns of ranges of
-    unknown width, as in aggregates, by the number of the upper bound. ``notes`` state assumptions.
+    in any row. ``widths`` and ``unmeasured`` are those of ranges. ``notes`` state assumptions.
     ``arguments`` are notes on arguments of functions by number; for unknown ones, the reasons.
     """
 
@@ -86,8 +92,8 @@ class Parameters:
     guessed: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
     new: frozenset[int] = frozenset()
-    widths: Mapping[str, int] = field(default_factory=dict)
-    unmeasured: Mapping[int, str] = field(default_factory=dict)
+    widths: Mapping[str, float] = field(default_factory=dict)
+    unmeasured: Mapping[int, tuple[str, bool]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     arguments: Mapping[int, str] = field(default_factory=dict)
 
@@ -97,13 +103,13 @@ def parameters_of(
     types: Sequence[str],
     columns: Sequence[Column],
     seen: Seen,
-    numbers: Sequence[Mapping[int, int]] | None = None,
+    numbers: Sequence[Mapping[int, float]] | None = None,
     named: NamedObjects = NOTHING_NAMED,
 ) -> Parameters:
     """Return how to draw a statement's parameters. ``types`` are the types that the server infers.
 
-    ``numbers`` are the integers among the parameters of some calls, by parameter number. None means that the
-    rows returned by calls are known instead.
+    ``numbers`` are numbers and times among the parameters of some calls, by parameter number. None: the rows
+    returned by calls are known instead.
     """
     count = parameter_count(sql)
     places = _Places(sql, columns, seen, numbers)
@@ -127,9 +133,9 @@ def parameters_of(
         tuple(guessed),
         tuple(unknown),
         frozenset(places.new),
-        places.widths,
-        places.unmeasured,
-        tuple(dict.fromkeys(places.notes)),
+        places.ranges.widths,
+        places.ranges.unmeasured,
+        tuple(dict.fromkeys((*places.notes, *places.ranges.notes))),
         places.arguments,
     )
 
@@ -142,7 +148,7 @@ class _Places:
         sql: str,
         columns: Sequence[Column],
         seen: Seen,
-        numbers: Sequence[Mapping[int, int]] | None,
+        numbers: Sequence[Mapping[int, float]] | None,
     ) -> None:
         self._tree = tree(sql)
         self._columns = columns
@@ -150,14 +156,13 @@ class _Places:
         self._seen = seen
         self._rows = max(1, math.ceil(seen.rows / seen.calls - 0.01))
         self._seconds = seen.time_ms / seen.calls / 1000
-        self.widths: dict[str, int] = {}
-        self.unmeasured: dict[int, str] = {}
+        self.ranges = Ranges(self._tree, seen, numbers)
         self.new: set[int] = set()
         self.notes: list[str] = []
         self.arguments: dict[int, str] = {}
         self._named = NOTHING_NAMED
-        self._shifted: set[int] = set()  # bounds with an interval added or subtracted
-        self._lower: dict[tuple[int, str], int] = {}  # by condition and column: the lower bound's parameter
+        self._assumed_now: list[int] = []
+        self._shifts: dict[int, Shift] = {}  # of bounds with an interval added or subtracted
 
     def meanings(self, named: NamedObjects) -> dict[int, Parameter]:
         """Return how to draw parameters, by number, without the unknown ones."""
@@ -170,12 +175,21 @@ class _Places:
             if number is not None:
                 nodes.setdefault(number, node)
         found = {number: self._meaning(number, without_wrapping(nodes[number])) for number in sorted(nodes)}
+        if self._assumed_now:
+            listed = ", ".join(f"${number}" for number in self._assumed_now)
+            self.notes.append(
+                f"the dates and times that it writes are unknown: the current ones are used ({listed})"
+            )
         return {number: meaning for number, meaning in found.items() if meaning is not None}
 
     def _meaning(self, number: int, node: exp.Expression) -> Parameter | None:
+        if number in self.ranges.same:
+            return SameValue(self.ranges.same[number])
         argument = argument_of(node, number, self._named, self._columns, self._seconds)
         if argument is None:
-            return self._by_place(number, node)
+            places = (node, *map(without_wrapping, uses_of(node)))
+            each = (self._inserted(number, one) or self._by_place(number, one) for one in places)
+            return next((one for one in each if one is not None), None)
         if argument.note:
             self.arguments[number] = argument.note
         return argument.drawn
@@ -188,16 +202,14 @@ class _Places:
         elif isinstance(parent, exp.Offset):
             meaning = self._offset(number, parent)
         elif isinstance(parent, exp.Tuple):
-            meaning = self._inserted(number, node, parent) or self._in_row(node, parent)
+            meaning = self._in_row(node, parent)
         elif isinstance(parent, exp.Any):
             meaning = self._array(parent)
         elif (elements_of := array_operand(node)) is not None:
             meaning = self._value_of(elements_of)
         elif isinstance(parent, exp.In) and node.arg_key == "expressions":
             meaning = self._value_of(parent.this)
-        elif isinstance(parent, exp.Between):
-            meaning = self._bound(number, parent.this, is_lower=node.arg_key == "low", condition=parent)
-        elif isinstance(parent, _COMPARISONS + _PATTERNS):
+        elif isinstance(parent, (exp.Between, *_COMPARISONS, *_PATTERNS)):
             meaning = self._compared(number, node, parent)
         elif isinstance(parent, exp.Add | exp.Sub):
             meaning = self._added(number, node, parent)
@@ -205,11 +217,18 @@ class _Places:
 
     def _added(self, number: int, node: exp.Expression, parent: exp.Expression) -> Parameter | None:
         """Return the number added to a column, or the time to which an interval is added in a comparison."""
-        if self._column(_other_operand(node, parent)) is not None:
-            return STEP
+        column = self._column(_other_operand(node, parent))
+        if column is not None:
+            target = assigned(parent.find_ancestor(exp.EQ))
+            its = None if target is None else self._column(target)
+            if its is None or not its.is_checked:
+                return STEP
+            self.notes.append(f"${number} is 0: {its.path} has a CHECK constraint, which others may violate")
+            return UNCHANGED
         if not isinstance(node, exp.Cast) or node.to.this not in exp.DataType.TEMPORAL_TYPES:
             return None
-        self._shifted.add(number)
+        sign = -1 if isinstance(parent, exp.Sub) and node.arg_key == "this" else 1
+        self._shifts[number] = Shift(sign, number_of(within_wrapping(_other_operand(node, parent))))
         return self._by_place(number, without_sums(node))
 
     def _in_row(self, node: exp.Expression, row: exp.Tuple) -> Parameter | None:
@@ -237,7 +256,7 @@ class _Places:
     def _limit(self, number: int, limit: exp.Expression) -> Parameter | None:
         """Return the median LIMIT seen, or the number of rows that a call returns."""
         if self._numbers is not None:
-            return self._median(number)
+            return self._median(number, "LIMIT")
         if limit.parent is not self._tree and not isinstance(self._tree, exp.Insert):
             self.notes.append(
                 f"LIMIT ${number} of a subquery is unknown: {self._rows} is used, the rows of a whole call"
@@ -247,7 +266,7 @@ class _Places:
     def _offset(self, number: int, offset: exp.Expression) -> Parameter:
         """Return the median OFFSET seen, or the rows that an index scan passes in the blocks of a call."""
         if self._numbers is not None:
-            found = self._median(number)
+            found = self._median(number, "OFFSET")
             if found is None:
                 self.notes.append(f"OFFSET ${number} is unknown: 0 is used")
             return found or Constant("0")
@@ -285,78 +304,57 @@ class _Places:
         named = {one.name for one in self._tree.find_all(exp.Column, exp.Star)} if self._tree else set()
         return named == {column.name}
 
-    def _median(self, number: int) -> Parameter | None:
-        """Return the median of the values in ``numbers``; None if it has none."""
+    def _median(self, number: int, clause: str) -> Parameter | None:
+        """Return the median of the values in ``numbers``, with a note if they vary; None if it has none."""
         seen = [call[number] for call in self._numbers or () if number in call]
-        return Constant(str(median_low(seen))) if seen else None
+        if not seen:
+            return None
+        median, least, most = median_low(seen), min(seen), max(seen)
+        if least < most:
+            seen_as = f"was from {least} to {most} in the first calls"
+            self.notes.append(f"{clause} ${number} {seen_as}: {median} is used")
+        return Constant(str(median))
 
     def _compared(self, number: int, node: exp.Expression, parent: exp.Expression) -> Parameter | None:
-        other, is_right = _other_operand(node, parent), node.arg_key == "expression"
-        if isinstance(parent, _LOWER if is_right else _UPPER):
-            return self._bound(number, other, is_lower=True, condition=_conjunction(parent))
-        if isinstance(parent, _UPPER if is_right else _LOWER):
-            return self._bound(number, other, is_lower=False, condition=_conjunction(parent))
-        return self._value_of(other)
-
-    def _bound(
-        self, number: int, of: exp.Expression, *, is_lower: bool, condition: exp.Expression
-    ) -> Parameter | None:
-        """Return a bound of a range; the upper bound depends on the lower one and the range's width."""
-        column = self._column(of)
+        other = parent.this if isinstance(parent, exp.Between) else _other_operand(node, parent)
+        column = self._column(other)
         if column is None:
             return None
-        key = id(condition), column.path
-        if is_lower:
-            self._lower[key] = number
-        elif key in self._lower and number in self._shifted:
-            return SameValue(self._lower[key])
-        elif key in self._lower and column.is_integer:
-            return self._upper(number, self._lower[key], column)
-        return ColumnValue(column.path)
+        if side_of(node, parent) is not None:
+            return self.ranges.bound(number, column, node, parent, self._shifts.get(number))
+        return self._now(number, column) if assigned(parent) is not None else ColumnValue(column.path)
 
-    def _upper(self, number: int, lower: int, column: Column) -> Parameter:
-        """Return the upper bound of a range; its width is the median seen, or the number of rows less one."""
-        calls = self._numbers or ()
-        seen = [call[number] - call[lower] for call in calls if number in call and lower in call]
-        has_rows = self._numbers is None
-        width = median_low(seen) if seen else self._rows - 1 if has_rows else 0
-        if seen or (has_rows and not self._is_aggregate()):
-            self.widths[column.path] = width
-        else:
-            self.unmeasured[number] = column.path
-        return SameValue(lower, plus=width)
-
-    def _is_aggregate(self) -> bool:
-        """Whether a statement's number of returned rows differs from the number that it reads."""
-        select = self._tree
-        if not isinstance(select, exp.Select):
-            return False
-        has_one = not select.args.get("group") and any(one.find(exp.AggFunc) for one in select.expressions)
-        return has_one or select.args.get("limit") is not None
-
-    def _inserted(self, number: int, node: exp.Expression, row: exp.Tuple) -> Parameter | None:
+    def _inserted(self, number: int, node: exp.Expression) -> Parameter | None:
         """Return the value for a column of a new row."""
-        insert = row.find_ancestor(exp.Insert)
-        if insert is None or not isinstance(row.parent, exp.Values):
-            return None
-        into, position = insert.this, row.expressions.index(node)
-        known = columns_of(_within_schema(into), self._columns)
-        names = [one.name for one in into.expressions] if isinstance(into, exp.Schema) else []
-        wanted = names[position] if position < len(names) else None
-        column = (
-            next((one for one in known if one.name == wanted), None)
-            if names
-            else (known[position] if position < len(known) else None)
-        )
-        column = None if column is None else self._of_table(column)
+        named = inserted_column(node, self._columns)
+        column = None if named is None else self._of_table(named)
         if column is None:
+            return None
+        referenced = next((one for one in self._columns if one.path == column.references), None)
+        if referenced is not None and referenced.is_empty and column.is_required:
+            self.arguments[number] = f"{column.path} references {column.references}, which has no rows"
             return None
         if column.is_key and column.references is not None:
             return ColumnValue(column.references)
         if not column.is_key:
-            return ColumnValue(column.path)
+            return self._now(number, column)
         self.new.add(number)
+        if column.length is not None and column.type in _TEXTS and column.length < _FEW_LETTERS:
+            self.notes.append(
+                f"${number}: new values of {column.path} may exist, with {column.length} letters"
+            )
         return _new_key(column)
+
+    def _now(self, number: int, column: Column) -> Parameter:
+        """Return a written row's value: the current time, if it was that or if nothing is known."""
+        now = _NOW.get(column.type)
+        was_now = None if now is None or self._numbers is None else is_current(self._numbers, number)
+        if now is None or was_now is False:
+            return ColumnValue(column.path)
+        if was_now is None:
+            self._assumed_now.append(number)
+        self.new.add(number)
+        return now
 
     def _value_of(self, node: exp.Expression) -> Parameter | None:
         column = self._column(node)
@@ -378,21 +376,22 @@ def _new_key(column: Column) -> Parameter | None:
     """Return a value that a unique column does not have yet; None if none can be made."""
     if column.is_integer:
         return NewKey(column.path)
-    return _NEW_KEYS.get(column.type)
+    if column.type in _TEXTS:
+        return _fitting(Letters(_NEW_LETTERS, _NEW_LETTERS), column)
+    return Uuid() if column.type == "uuid" else None
 
 
-def _within_schema(into: exp.Expression) -> exp.Expression:
-    """Return the table of ``INSERT INTO table(columns)``."""
-    return into.this if isinstance(into, exp.Schema) else into
+def by_type(column: Column) -> Independent | None:
+    """Return an arbitrary value of a column's type; None if none is known."""
+    drawn = _BY_TYPE.get(column.type)
+    return _fitting(drawn, column) if isinstance(drawn, Letters) else drawn
+
+
+def _fitting(letters: Letters, column: Column) -> Letters:
+    most = letters.most if column.length is None else min(letters.most, column.length)
+    return Letters(min(letters.least, most), most)
 
 
 def _other_operand(node: exp.Expression, parent: exp.Expression) -> exp.Expression:
     other: exp.Expression = parent.this if node.arg_key == "expression" else parent.expression
     return other
-
-
-def _conjunction(node: exp.Expression) -> exp.Expression:
-    """Return the outermost AND that a condition is part of, or the condition itself."""
-    while isinstance(node.parent, exp.And | exp.Paren):
-        node = node.parent
-    return node

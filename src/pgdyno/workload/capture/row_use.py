@@ -31,7 +31,9 @@ def row_use(sql: str, columns: Sequence[Column]) -> RowUse:
     if isinstance(parsed, exp.Insert):
         returning = parsed.args.get("returning")
         shown = () if returning is None else returning.expressions
-        return RowUse(_columns(shown, parsed, columns), is_new=parsed.args.get("conflict") is None)
+        conflict = parsed.args.get("conflict")
+        is_new = conflict is None or not conflict.expressions  # without DO UPDATE SET …
+        return RowUse(_columns(shown, parsed, columns), is_new=is_new)
     if isinstance(parsed, exp.Select):
         return RowUse(_columns(parsed.expressions, parsed, columns))
     return RowUse(is_deleted=isinstance(parsed, exp.Delete))

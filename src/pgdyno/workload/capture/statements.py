@@ -22,8 +22,11 @@ _CONTROL = re.compile(
     r"\s*(?P<within>SET\s+TRANSACTION|LOCK)\b",
     re.IGNORECASE,
 )
-_NAMELESS = re.compile(r"^(\s*(?:SAVEPOINT|RELEASE|ROLLBACK\s+TO)\b.*)\$1\s*$", re.IGNORECASE)
-_SAVEPOINT = "pgdyno"
+_SAVEPOINT = re.compile(
+    r"\s*(SAVEPOINT|RELEASE(?:\s+SAVEPOINT)?|ROLLBACK(?:\s+(?:WORK|TRANSACTION))?\s+TO(?:\s+SAVEPOINT)?)\s+"
+    r'(?:\$1|"(?:[^"]|"")*"|[^\W\d][\w$]*)\s*',
+    re.IGNORECASE,
+)
 _QUERY = re.compile(
     r"\s*(?:/\*.*?\*/\s*)*\(*\s*(SELECT|INSERT|UPDATE|DELETE|MERGE|WITH|VALUES|TABLE)\b",
     re.IGNORECASE | re.DOTALL,
@@ -45,9 +48,8 @@ _REASONS = (
     ),
     (_QUERY, "syntax not supported"),
 )
-_OURS = re.compile(
-    r"\bpg_stat_(statements|activity|get_activity|database)|^SELECT pg_catalog\.set_config\(", re.IGNORECASE
-)
+_STATISTICS = re.compile(r"\bpg_stat_(statements|activity|get_activity|database)", re.IGNORECASE)
+_OURS = re.compile(rf"{_STATISTICS.pattern}|^SELECT pg_catalog\.set_config\(", re.IGNORECASE)
 # Foreign keys that are checked at COMMIT: the server sends these itself, also for a replay.
 _CHECK = re.compile(
     r"SELECT \S+ FROM (?:ONLY )?\S+ x WHERE .* OPERATOR\(pg_catalog\.=\) .* FOR KEY SHARE OF x", re.DOTALL
@@ -144,8 +146,14 @@ def _why_unreadable(sql: str) -> str:
 
 
 def executable(sql: str) -> str:
-    """Return a statement in executable form: since PostgreSQL 17, statistics have no savepoint names."""
-    return _NAMELESS.sub(rf"\1{_SAVEPOINT}", without_comments(sql).rstrip(";").rstrip())
+    """Return a statement in executable form, with one name for all savepoints.
+
+    PostgreSQL 17 and later count them without names. Before, each name is a statement of its own, and many
+    applications never use a name twice.
+    """
+    bare = without_comments(sql).rstrip(";").rstrip()
+    savepoint = _SAVEPOINT.fullmatch(bare)
+    return bare if savepoint is None else f"{savepoint[1]} pgdyno"
 
 
 def as_counted(sql: str) -> str:
@@ -203,6 +211,11 @@ def is_query(sql: str) -> bool:
 def is_of_others(sql: str) -> bool:
     """Whether a statement is not of an application: it reads statistics, as pgdyno's own, or checks a key."""
     return _OURS.search(sql) is not None or _CHECK.fullmatch(sql) is not None
+
+
+def reads_statistics(sql: str) -> bool:
+    """Whether a statement is monitoring, pgdyno's own included."""
+    return _STATISTICS.search(sql) is not None
 
 
 def note_on(name: str, sql: str) -> str | None:

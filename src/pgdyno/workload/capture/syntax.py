@@ -116,6 +116,13 @@ def without_sums(node: exp.Expression) -> exp.Expression:
     return node
 
 
+def assigned(node: exp.Expression | None) -> exp.Expression | None:
+    """Return the left side of an assignment in an UPDATE; None for other nodes."""
+    if node is None or not isinstance(node.parent, exp.Update | exp.OnConflict):
+        return None
+    return node.this if node.arg_key == "expressions" else None
+
+
 def array_operand(node: exp.Expression) -> exp.Expression | None:
     """Return the value that is compared with the elements of ``ANY (ARRAY[node, …])``; None elsewhere."""
     array = node.parent

@@ -8,18 +8,18 @@ statement per transaction.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from pgdyno.postgres.statement_counts import Sighting
+from pgdyno.postgres.statement_counts import SightedWait, Sighting
+from pgdyno.workload.capture.blocks import Part, blocks_of, connected, transactions_in
+from pgdyno.workload.capture.singles import CountedTransactions, as_counted, find_singles
 from pgdyno.workload.capture.statements import QUERIES_OR_WITHIN, TransactionPart
 
 _SAME = 0.05  # counts that differ by less are treated as equal: snapshots split transactions
 _ALIKE = 0.02  # difference between counts in one transaction: each session has at most one in progress
-_MANY = 50  # sightings of a block: enough to see two of its statements in a row
 _AGREE = 0.1  # difference between two counts of the same transactions; the database's come late
-_FEW = 5  # sightings: a statement seen more often, but never with another one, is a separate transaction
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,14 @@ class SeenTransaction:
     """A kind of transaction: its statements in order, each with its number of calls per transaction.
 
     ``count`` is the number of such transactions. ``is_rolled_back``: ROLLBACK ends the block, not COMMIT.
+    ``is_in_order``: a log has the order, and a statement may be called again after others.
     """
 
     count: float
     calls: tuple[tuple[int, float], ...]
     is_block: bool
     is_rolled_back: bool = False
+    is_in_order: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,16 +42,22 @@ class Grouping:
     """The kinds of transaction, and the gaps in this knowledge.
 
     ``untold`` is the number of blocks with unknown statements. ``guessed`` are statements too short to be
-    seen; they are assigned to the block that ran equally often. ``is_mixed``: a block may stand for several
-    kinds that were rarely seen, and calls some statements only now and then. ``drawn_rollbacks`` is the share
-    of blocks that are rolled back at random, because it is unknown which ones were. ``uncounted_ends`` is the
-    share of rollbacks where the server did not count COMMIT and ROLLBACK; None: it did.
+    seen; they are assigned to the block that ran equally often. ``in_both`` are statements that ran in blocks
+    and outside of them. ``is_mixed``: a block stands for several kinds that were rarely seen, and calls some
+    statements only now and then. ``uncounted`` is the number of transactions that the database counted and
+    the kinds lack, negative if they have more; 0 if both agree. ``assumed_share`` is the share of
+    transactions with assumed statements. ``drawn_rollbacks`` is the share of blocks that are rolled back at
+    random, because it is unknown which ones were. ``uncounted_ends`` is the share of rollbacks where the
+    server did not count COMMIT and ROLLBACK; None: it did.
     """
 
     groups: tuple[SeenTransaction, ...]
     untold: int
     guessed: tuple[int, ...]
+    in_both: tuple[int, ...] = ()
     is_mixed: bool = False
+    uncounted: int = 0
+    assumed_share: float = 0.0
     drawn_rollbacks: float = 0.0
     uncounted_ends: float | None = None
 
@@ -58,49 +66,100 @@ def group(
     calls: Mapping[int, int],
     kinds: Mapping[int, TransactionPart],
     sightings: Sequence[Sighting],
-    transactions: int = 0,
+    counted: CountedTransactions = CountedTransactions(),  # noqa: B008 — immutable
+    waits: Sequence[SightedWait] = (),
 ) -> Grouping:
     """Return the kinds of transaction.
 
-    ``calls`` has the number of calls of each statement, ``kinds`` its role in a transaction, ``transactions``
-    is the number of transactions that the database counted. pg_stat_statements counts only the first
-    execution of a prepared BEGIN: with fewer of them than blocks, blocks are as many as the calls of their
-    statements, or as the transactions that are left if these are far more.
+    ``calls`` has the number of calls of each statement, ``kinds`` its role in a transaction, ``waits`` what
+    sessions were seen to do after it. pg_stat_statements counts only the first execution of a prepared BEGIN:
+    with fewer of them than blocks, blocks are as many as the calls of their statements, or as the
+    transactions that are left if these are far more.
     """
     pairs, seen = _pairs(sightings), Counter(one.statement for one in sightings)
-    queries = [one for one in calls if kinds[one] in QUERIES_OR_WITHIN]
     begun = sum(count for one, count in calls.items() if kinds[one] is TransactionPart.BEGIN)
     in_blocks = {one for pair in pairs for one in pair} | {
         one.statement for one in sightings if one.is_between
     }
-    parts = _connected(queries, pairs)
-    blocks = [part for part in parts if not in_blocks.isdisjoint(part) and has_query(part, kinds)]
-    alone = [part for part in parts if part not in blocks and has_query(part, kinds)]
-    strays = [one for part in parts if not has_query(part, kinds) for one in part]
-    if begun < max((_transactions(part, calls) for part in blocks), default=0) / 2:
+    parts = connected([one for one in calls if kinds[one] in QUERIES_OR_WITHIN], pairs)
+    whole_parts = [part for part in parts if has_query(part, kinds)]
+    linked = [part for part in whole_parts if not in_blocks.isdisjoint(part)]
+    alone = [part[0] for part in whole_parts if part not in linked]
+    queries = {one for part in linked for one in part if kinds[one] is TransactionPart.QUERY}
+    singles = find_singles(calls, alone, queries, waits, seen)
+    if begun < max((transactions_in(singles.calls_in_blocks(part)) for part in linked), default=0) / 2:
         begun = 0  # not counted
-    singles = sum(calls[one] for part in alone for one in part)
-    whole = begun or max(0, transactions - singles)
-    are_parts = not (agreeing := _kinds(blocks, calls, whole))
-    blocks = agreeing or _merged(_with_rare_ones_merged(blocks, seen), calls, begun or whole)
-    blocks = [_ordered(part, pairs) for part in blocks]
-    guessed = [
-        part[0] for part in alone if seen[part[0]] < _FEW and _host(part[0], blocks, calls) is not None
-    ]
-    for one in [*guessed, *strays]:
-        host = _host(one, blocks, calls) or _nearest(one, blocks, calls)
+    if begun and counted.whole:
+        singles = as_counted(singles, begun, counted, seen)
+    whole = begun or max(0, counted.whole - singles.transactions)
+    found = blocks_of(map(singles.calls_in_blocks, linked), sightings, whole)
+    guessed = [one for one in singles.unsure if _host(calls[one], found.parts) is not None]
+    added = [*guessed, *(one for part in parts if part not in whole_parts for one in part)]
+    for one in added:
+        host = _host(calls[one], found.parts) or _nearest(calls[one], found.parts)
         if host is not None:
-            host.append(one)
-    groups = [_group(part, calls, kinds, is_block=True) for part in blocks]
-    groups += [_group(part, calls, kinds, is_block=False) for part in alone if part[0] not in guessed]
-    if not begun and len(blocks) == 1:
+            host[one] = float(calls[one])
+    groups = [_group(part, _ordered(part, pairs, added), kinds) for part in found.parts]
+    groups += (
+        SeenTransaction(its, ((one, 1.0),), is_block=False)
+        for one, its in singles.outside.items()
+        if its and one not in guessed
+    )
+    if not begun and len(found.parts) == 1:
         # Statements that take turns, as on several tables, are called less often than there are blocks.
-        is_more = whole - _transactions(blocks[0], calls) > _AGREE * transactions
-        is_enough = sum(calls[one] for one in blocks[0]) >= whole
-        begun = whole if is_more and is_enough else 0
-    found, untold = _with_as_many_blocks(groups, calls, begun)
-    is_mixed = are_parts and any(times % 1 for one in found if one.is_block for _, times in one.calls)
-    return Grouping(found, untold, tuple(guessed), is_mixed=is_mixed)
+        is_more = whole - transactions_in(found.parts[0]) > _AGREE * counted.whole
+        is_enough = sum(found.parts[0].values()) >= whole
+        begun = round(whole) if is_more and is_enough else 0
+    grouping = Grouping(*_with_as_many_blocks(groups, kinds, begun), tuple(guessed), tuple(singles.in_both))
+    return _with_doubts(grouping, found.joined, counted)
+
+
+def _with_doubts(grouping: Grouping, joined: Sequence[Part], counted: CountedTransactions) -> Grouping:
+    """Return the kinds with the doubts about them; ``joined`` may be blocks of several kinds."""
+    blocks = [(one, {statement for statement, _ in one.calls}) for one in grouping.groups if one.is_block]
+    drawn = [its for one, its in blocks if any(times % 1 for _, times in one.calls)]
+    mixed = [part for part in joined if any(its.issubset(part) for its in drawn)]
+    doubtful = sum(
+        one.count
+        for one, its in blocks
+        if any(its.issubset(part) for part in mixed) or not its.isdisjoint(grouping.guessed)
+    )
+    found = sum(one.count for one in grouping.groups) + grouping.untold
+    differing = counted.whole - found if counted.whole else 0.0
+    error = max(counted.error, _AGREE * counted.whole)
+    uncounted = 0 if -counted.others - error <= differing <= error else round(differing)
+    doubtful = min(found, doubtful + grouping.untold + abs(uncounted))
+    share = doubtful / found if found else 0.0
+    return replace(grouping, is_mixed=bool(mixed), uncounted=uncounted, assumed_share=share)
+
+
+def notes_on_kinds(grouping: Grouping, names: Mapping[int, str]) -> Iterator[str]:
+    """Yield notes on statements that may be in other transactions than those replayed."""
+    if grouping.is_mixed:
+        yield (
+            "kinds of block (BEGIN …) that were rarely observed may be merged: statements with a fraction of "
+            "a call are drawn independently. A log shows the kinds"
+        )
+    if grouping.in_both:
+        yield (
+            f"{', '.join(names[one] for one in grouping.in_both)}: ran in blocks (BEGIN …) and outside of "
+            "them; how often outside is inferred from sampled sessions and from the number of transactions"
+        )
+    if grouping.uncounted > 0:
+        yield (
+            f"the database counted {grouping.uncounted} more transactions than are replayed: their "
+            "statements failed, were not counted, or are replayed in blocks (BEGIN …)"
+        )
+    if grouping.uncounted < 0:
+        yield (
+            f"the database counted {-grouping.uncounted} fewer transactions than are replayed: some "
+            "statements that are replayed as transactions ran in blocks (BEGIN …)"
+        )
+    if grouping.guessed:
+        yield (
+            f"{', '.join(names[one] for one in grouping.guessed)}: rarely observed; added at the end of the "
+            "transaction that ran equally often"
+        )
 
 
 def known(transactions: Iterable[SeenTransaction], kinds: Mapping[int, TransactionPart]) -> Grouping:
@@ -108,24 +167,39 @@ def known(transactions: Iterable[SeenTransaction], kinds: Mapping[int, Transacti
 
     BEGIN and COMMIT are among the calls of blocks.
     """
-    counts: Counter[tuple[int, ...]] = Counter()
-    calls: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
+    counts: Counter[tuple[bool, tuple[int, ...]]] = Counter()
+    calls: dict[tuple[bool, tuple[int, ...]], list[float]] = {}
     for one in transactions:
-        replayed = {statement: times for statement, times in one.calls if statement in kinds}
-        if has_query(replayed, kinds):
-            kind = tuple(with_savepoints_first(tuple(replayed), kinds))
+        replayed = _joined(((step, times) for step, times in one.calls if step in kinds), kinds)
+        if has_query((step for step, _ in replayed), kinds):
+            kind = one.is_in_order, tuple(step for step, _ in replayed)
             counts[kind] += round(one.count)
-            for statement in kind:
-                calls[kind][statement] += round(replayed[statement] * one.count)
-    groups = (
-        SeenTransaction(
-            count,
-            with_enough_savepoints({one: calls[kind][one] / count for one in kind}, kinds),
-            is_block=len(kind) > 1,
+            total = [round(times * one.count) for _, times in replayed]
+            calls[kind] = [sum(both) for both in zip(calls.get(kind, [0] * len(total)), total, strict=True)]
+    groups = []
+    for (is_in_order, steps), count in counts.items():
+        found = tuple(
+            (step, times / count) for step, times in zip(steps, calls[is_in_order, steps], strict=True)
         )
-        for kind, count in counts.items()
-    )
+        if not is_in_order:
+            mean = dict(found)
+            ordered = with_savepoints_first(steps, kinds)
+            found = with_enough_savepoints({step: mean[step] for step in ordered}, kinds)
+        groups.append(SeenTransaction(count, found, is_block=len(found) > 1, is_in_order=is_in_order))
     return Grouping(tuple(groups), untold=0, guessed=())
+
+
+def _joined(
+    calls: Iterable[tuple[int, float]], kinds: Mapping[int, TransactionPart]
+) -> list[tuple[int, float]]:
+    """Return calls with those of the same query joined, if no other call is between them."""
+    joined: list[tuple[int, float]] = []
+    for step, times in calls:
+        if joined and joined[-1][0] == step and kinds[step] is TransactionPart.QUERY:
+            joined[-1] = step, joined[-1][1] + times
+        else:
+            joined.append((step, times))
+    return joined
 
 
 def has_query(members: Iterable[int], kinds: Mapping[int, TransactionPart]) -> bool:
@@ -133,65 +207,22 @@ def has_query(members: Iterable[int], kinds: Mapping[int, TransactionPart]) -> b
     return any(kinds[one] is TransactionPart.QUERY for one in members)
 
 
-def _kinds(blocks: Sequence[list[int]], calls: Mapping[int, int], whole: int) -> list[list[int]]:
-    """Return blocks that together are as many as the server counted, however rarely they were seen.
-
-    If they are more, those that are equally many are parts of one. An empty list if the counts do not agree.
-    """
-    by_count: list[list[int]] = []
-    for part in sorted(blocks, key=lambda part: _transactions(part, calls)):
-        if by_count and _transactions(part, calls) <= (1 + _ALIKE) * _transactions(by_count[-1], calls):
-            by_count[-1] = [*by_count[-1], *part]
-        else:
-            by_count.append(list(part))
-    for parts in ([list(part) for part in blocks], by_count):
-        if abs(sum(_transactions(part, calls) for part in parts) - whole) <= _AGREE * whole:
-            return parts
-    return []
-
-
-def _with_rare_ones_merged(blocks: Sequence[list[int]], seen: Mapping[int, int]) -> list[list[int]]:
-    """Return blocks, with rarely seen ones merged into the one seen most often.
-
-    They may be separate kinds; then the frequency of statements is still right, but transactions are too
-    large.
-    """
-    if not blocks:
-        return []
-    sightings = [sum(seen[one] for one in part) for part in blocks]
-    largest = sightings.index(max(sightings))
-    few = [at for at, count in enumerate(sightings) if count < _MANY and at != largest]
-    joined = [*blocks[largest], *(one for at in few for one in blocks[at])]
-    return [joined, *(part for at, part in enumerate(blocks) if at not in few and at != largest)]
-
-
-def _merged(blocks: Sequence[list[int]], calls: Mapping[int, int], begun: int) -> list[list[int]]:
-    """Return blocks, merging those that ran as often as blocks were begun: they are parts of one block."""
-    whole = [part for part in blocks if abs(_transactions(part, calls) - begun) <= _SAME * begun]
-    if not begun or len(whole) < 2:
-        return [list(part) for part in blocks]
-    others = [list(part) for part in blocks if part not in whole]
-    return [[one for part in whole for one in part], *others]
-
-
-def _host(one: int, blocks: Sequence[list[int]], calls: Mapping[int, int]) -> list[int] | None:
-    """Return the block that ran as often as a statement; None if no block did."""
-    nearest = _nearest(one, blocks, calls)
-    if nearest is None or abs(_transactions(nearest, calls) - calls[one]) > _ALIKE * calls[one]:
+def _host(calls: int, parts: Sequence[Part]) -> Part | None:
+    """Return the block that ran as often as a statement was called; None if no block did."""
+    nearest = _nearest(calls, parts)
+    if nearest is None or abs(transactions_in(nearest) - calls) > _ALIKE * calls:
         return None
     return nearest
 
 
-def _nearest(one: int, blocks: Sequence[list[int]], calls: Mapping[int, int]) -> list[int] | None:
-    return min(blocks, key=lambda part: abs(_transactions(part, calls) - calls[one]), default=None)
+def _nearest(calls: int, parts: Sequence[Part]) -> Part | None:
+    return min(parts, key=lambda part: abs(transactions_in(part) - calls), default=None)
 
 
-def _group(
-    members: Sequence[int], calls: Mapping[int, int], kinds: Mapping[int, TransactionPart], *, is_block: bool
-) -> SeenTransaction:
-    count = _transactions(members, calls)
-    times = {one: rounded_times(calls[one] / count) for one in with_savepoints_first(members, kinds)}
-    return SeenTransaction(count, with_enough_savepoints(times, kinds), is_block)
+def _group(part: Part, members: Sequence[int], kinds: Mapping[int, TransactionPart]) -> SeenTransaction:
+    count = transactions_in(part)
+    times = {one: rounded_times(part[one] / count) for one in with_savepoints_first(members, kinds)}
+    return SeenTransaction(count, with_enough_savepoints(times, kinds), is_block=True)
 
 
 def with_enough_savepoints(
@@ -217,39 +248,9 @@ def _pairs(sightings: Iterable[Sighting]) -> Counter[tuple[int, int]]:
     return pairs
 
 
-def _connected(queries: Sequence[int], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Return groups of statements that were seen together, directly or transitively."""
-    parent = {one: one for one in queries}
-
-    def root(one: int) -> int:
-        while parent[one] != one:
-            one = parent[one]
-        return one
-
-    for first, second in pairs:
-        if first in parent and second in parent:
-            parent[root(first)] = root(second)
-    members: defaultdict[int, list[int]] = defaultdict(list)
-    for one in queries:
-        members[root(one)].append(one)
-    return list(members.values())
-
-
-def _transactions(members: Sequence[int], calls: Mapping[int, int]) -> float:
-    """Return the number of a group's transactions: the count shared by most of its statements.
-
-    If no two share a count, each transaction is assumed to call the rarest statement once.
-    """
-    best, most = float(min(calls[one] for one in members)), 1
-    for one in members:
-        close = [calls[other] for other in members if abs(calls[other] - calls[one]) <= _SAME * calls[one]]
-        if len(close) > most:
-            best, most = sum(close) / len(close), len(close)
-    return best
-
-
-def _ordered(members: Sequence[int], pairs: Mapping[tuple[int, int], int]) -> list[int]:
-    """Return statements in their most frequent order."""
+def _ordered(part: Part, pairs: Mapping[tuple[int, int], int], last: Sequence[int]) -> list[int]:
+    """Return statements in their most frequent order; those of ``last`` are at the end."""
+    members = [one for one in part if one not in last]
     weight = {
         one: sum(pairs.get((one, other), 0) - pairs.get((other, one), 0) for other in members)
         for one in members
@@ -266,7 +267,7 @@ def _ordered(members: Sequence[int], pairs: Mapping[tuple[int, int], int]) -> li
         )
         ordered.append(first)
         left.remove(first)
-    return ordered
+    return [*ordered, *(one for one in last if one in part)]
 
 
 def rounded_times(times: float) -> float:
@@ -287,7 +288,7 @@ def with_savepoints_first(ordered: Sequence[int], kinds: Mapping[int, Transactio
 
 
 def _with_as_many_blocks(
-    groups: Sequence[SeenTransaction], calls: Mapping[int, int], begun: int
+    groups: Sequence[SeenTransaction], kinds: Mapping[int, TransactionPart], begun: int
 ) -> tuple[tuple[SeenTransaction, ...], int]:
     """Return groups and the number of blocks in none.
 
@@ -296,8 +297,8 @@ def _with_as_many_blocks(
     blocks = [one for one in groups if one.is_block]
     if len(blocks) == 1 and begun >= (1 - _SAME) * blocks[0].count:
         [only] = blocks
-        if sum(calls[one] for one, _ in only.calls) >= (1 - _SAME) * begun:
-            times = tuple((one, rounded_times(its * only.count / begun)) for one, its in only.calls)
-            whole = SeenTransaction(begun, times, is_block=True)
+        if sum(its for _, its in only.calls) * only.count >= (1 - _SAME) * begun:
+            times = {one: rounded_times(its * only.count / begun) for one, its in only.calls}
+            whole = SeenTransaction(begun, with_enough_savepoints(times, kinds), is_block=True)
             return tuple(whole if one is only else one for one in groups), 0
     return tuple(groups), max(0, begun - round(sum(one.count for one in blocks)))

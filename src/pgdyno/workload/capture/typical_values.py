@@ -21,6 +21,7 @@ from pgdyno.model.experiments.captured import (
     OneOf,
     Ordinal,
     Parameter,
+    RangeEnd,
     ReturnedValue,
     SameValue,
 )
@@ -81,7 +82,7 @@ class _Transaction:
     def _value(self, one: Parameter, place: tuple[int, int], own: Sequence[Value]) -> Value:
         value: Value
         match one:
-            case ColumnValue(column):
+            case ColumnValue(column) | RangeEnd(_, column):
                 value = self._of_column(column, place)
             case ArrayOf(column, length):
                 value = self._array(column, (place[0], length, place[1]))
@@ -130,7 +131,7 @@ class _Transaction:
 def _places(one: Parameter) -> tuple[str, int]:
     """Return the column of a parameter's values, and their number; an empty name without a column."""
     match one:
-        case ColumnValue(column):
+        case ColumnValue(column) | RangeEnd(_, column):
             return column, 1
         case ArrayOf(column, length):
             return column, length

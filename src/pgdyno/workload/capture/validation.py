@@ -8,6 +8,7 @@ from pgdyno.model.experiments.captured import (
     CapturedCall,
     CapturedWorkload,
     Parameter,
+    RangeEnd,
     ReturnedValue,
     SameValue,
 )
@@ -54,6 +55,8 @@ def _of_parameter(one: Parameter, number: int, earlier: Mapping[str, int]) -> st
     match one:
         case SameValue(parameter, None) if parameter >= number:
             return f"repeats ${parameter}, which is not before it"
+        case RangeEnd(parameter) if parameter >= number:
+            return f"ends the range of ${parameter}, which is not before it"
         case SameValue(parameter, str(statement)) if not parameter <= earlier.get(statement, 0):
             return f"repeats ${parameter} of {statement}, which no earlier call has"
         case ReturnedValue(_, statement) if statement not in earlier:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median_low
 
+from pgdyno.base import numbers
+from pgdyno.base.text import listed
 from pgdyno.model.experiments.captured import (
     QUANTITIES,
     CapturedStatement,
@@ -14,10 +17,11 @@ from pgdyno.model.experiments.captured import (
     Omitted,
     Protocol,
     Quantity,
+    RangeEnd,
     SameValue,
 )
 from pgdyno.postgres.catalogued_tables import Column
-from pgdyno.postgres.statement_counts import Ended, NewCounts, SightedEnd, Sighting
+from pgdyno.postgres.statement_counts import Ended, NewCounts, SightedEnd, SightedWait, Sighting
 from pgdyno.workload.capture.arguments import NOTHING_NAMED, NamedObjects
 from pgdyno.workload.capture.block_ends import BlockEnds, notes_on_ends, with_ends
 from pgdyno.workload.capture.calls import KeptValues, Statements, control
@@ -25,7 +29,9 @@ from pgdyno.workload.capture.counted_texts import lengthened
 from pgdyno.workload.capture.name_resolution import is_in_several_schemas
 from pgdyno.workload.capture.parameters import Parameters, parameters_of
 from pgdyno.workload.capture.protocol import UNKNOWN_PROTOCOL, protocol_of
+from pgdyno.workload.capture.ranges import on_its_clock
 from pgdyno.workload.capture.row_use import RowUse, row_use
+from pgdyno.workload.capture.singles import CountedTransactions
 from pgdyno.workload.capture.statements import (
     QUERIES_OR_WITHIN,
     Replayable,
@@ -39,13 +45,15 @@ from pgdyno.workload.capture.statements import (
 )
 from pgdyno.workload.capture.syntax import parameter_count
 from pgdyno.workload.capture.ties import Inferred, Place, notes_on_inferred
-from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group, known
+from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group, known, notes_on_kinds
 
 # Not time: durations in a log include the waits of commits, which pg_stat_statements does not count.
 _COUNTED_BY_LOGS: tuple[Quantity, ...] = ("calls",)
 _MOSTLY = 0.95  # of the calls: a statement that returns a row so often is assumed to always return one
 _WITHOUT_CONSTANTS = "its constants are unknown and cannot be replaced by parameters"
 _NOT_SEEN = "it must run in a transaction, but was not seen in one"
+_WRITES = re.compile(r"\b(insert|update|merge)\b", re.IGNORECASE)
+_MOST_SHARES = 5  # in a note
 _WITHOUT_TEXT = "the server no longer has its text, or it is not UTF-8"
 
 
@@ -53,13 +61,13 @@ _WITHOUT_TEXT = "the server no longer has its text, or it is not UTF-8"
 class LogKnowledge:
     """Additional information from a log: transactions, and values of parameters.
 
-    ``numbers`` are integers among the parameters of some calls, by statement and parameter. ``kept`` are all
-    values if they are kept; ``full`` are parameters that had more values than that. ``earlier`` maps a
-    parameter to earlier ones of its transaction with the same value. ``protocol`` is that of most calls.
+    ``numbers`` are numbers and times among the parameters of some calls, by statement and parameter. ``kept``
+    are all values if they are kept; ``full`` are parameters that had more values than that. ``earlier`` maps
+    a parameter to earlier ones of its transaction with the same value. ``protocol`` is that of most calls.
     """
 
     transactions: Sequence[SeenTransaction]
-    numbers: Mapping[int, Sequence[Mapping[int, int]]]
+    numbers: Mapping[int, Sequence[Mapping[int, float]]]
     kept: KeptValues
     full: Collection[Place]
     earlier: Mapping[Place, Sequence[Place]]
@@ -74,9 +82,9 @@ class Observation:
 
     ``types`` has the types of statements' parameters, or the server's error message; ``clients`` is the mean
     number of sessions in a transaction, ``sessions`` the largest number of connected ones that worked.
-    ``ids`` is the number of query ids of a statement. ``writing`` are the names of functions that may write.
-    ``assumed`` are notes on assumed types, by statement. ``log`` is set if a log was read; then there are no
-    sightings.
+    ``calls_by_id`` are the calls of each query id of a statement. ``writing`` are the names of functions that
+    may write. ``assumed`` are notes on assumed types, by statement. ``log`` is set if a log was read; then
+    there are no sightings.
     """
 
     name: str
@@ -94,7 +102,8 @@ class Observation:
     sightings: Sequence[Sighting]
     log: LogKnowledge | None = None
     ended: Sequence[SightedEnd] = ()
-    ids: Mapping[int, int] = field(default_factory=dict)
+    waits: Sequence[SightedWait] = ()
+    calls_by_id: Mapping[int, Sequence[int]] = field(default_factory=dict)
     writing: Collection[str] = ()
     named: NamedObjects = NOTHING_NAMED
     assumed: Mapping[int, str] = field(default_factory=dict)
@@ -112,7 +121,7 @@ class _Sorted:
 
 def assemble(observed: Observation) -> CapturedWorkload:
     """Return the workload derived from an observation."""
-    observed, text_notes = _with_lists(observed)
+    observed, text_notes = _with_lists(_on_its_clock(observed))
     log, found = observed.log, _sort(observed)
     seen = observed.counted.seen
     names = dict(_names(found, observed))
@@ -151,6 +160,7 @@ def assemble(observed: Observation) -> CapturedWorkload:
         clients=max(1, round(observed.clients)),
         sessions=observed.sessions,
         ended=observed.counted.ended if log is None else None,
+        assumed_share=round(grouping.assumed_share, 3),
         statements=tuple(statements),
         transactions=tuple(sorted(transactions, key=lambda one: -one.weight)),
         omitted=tuple(sorted(found.omitted, key=lambda one: -one.seen.time_ms)),
@@ -165,6 +175,15 @@ def assemble(observed: Observation) -> CapturedWorkload:
         protocol=protocol or "prepared",
         counted=QUANTITIES if log is None else _COUNTED_BY_LOGS,
     )
+
+
+def _on_its_clock(observed: Observation) -> Observation:
+    """Return an observation in which a log's calls have the application's time."""
+    if observed.log is None:
+        return observed
+    writing = [one for one in observed.log.numbers if _WRITES.search(observed.texts.get(one, ""))]
+    numbers, notes = on_its_clock(observed.log.numbers, writing)
+    return replace(observed, log=replace(observed.log, numbers=numbers, notes=(*observed.log.notes, *notes)))
 
 
 def _with_lists(observed: Observation) -> tuple[Observation, list[tuple[int, str]]]:
@@ -188,7 +207,9 @@ def _grouping(
         return known(observed.log.transactions, kinds)
     calls = {one: observed.counted.seen[one].calls for one in kinds}
     ended, others = observed.counted.ended or Ended(0, 0), sum(one.seen.calls for one in omitted)
-    grouping = group(calls, kinds, observed.sightings, max(0, ended.committed + ended.rolled_back - others))
+    transactions = max(0, ended.committed + ended.rolled_back - others)
+    counted = CountedTransactions(transactions, others, observed.seconds)
+    grouping = group(calls, kinds, observed.sightings, counted, observed.waits)
     blocks = sum(one.count for one in grouping.groups if one.is_block)
     return with_ends(grouping, kinds, _block_ends(kinds, observed, blocks))
 
@@ -218,22 +239,24 @@ def _sort(observed: Observation) -> _Sorted:
             why = _take(found, one, sql, observed)
             if why is not None:
                 found.omitted.append(Omitted(_shown(sql, observed), why, seen))
-    _measure_ranges(found)
+    _measure_ranges(found, has_rows=observed.log is None)
     return found
 
 
-def _measure_ranges(found: _Sorted) -> None:
-    """Set the widths of ranges in aggregates to the median of other statements' ranges of the same column."""
-    widths: defaultdict[str, list[int]] = defaultdict(list)
+def _measure_ranges(found: _Sorted, *, has_rows: bool) -> None:
+    """Set unknown widths of ranges to the median of other statements' ranges of the same column."""
+    widths: defaultdict[str, list[float]] = defaultdict(list)
     for one in found.parameters.values():
         for column, width in one.widths.items():
             widths[column].append(width)
     for statement, one in found.parameters.items():
         drawn = list(one.drawn)
-        for number, column in one.unmeasured.items():
-            upper = drawn[number - 1]
-            if column in widths and isinstance(upper, SameValue):
-                drawn[number - 1] = replace(upper, plus=median_low(widths[column]))
+        for number, (column, is_lower) in one.unmeasured.items():
+            end, width = drawn[number - 1], median_low(widths.get(column, [0]))
+            if column in widths and isinstance(end, SameValue):
+                drawn[number - 1] = replace(end, plus=int(-width if is_lower else width))
+            elif column in widths and isinstance(end, RangeEnd):
+                drawn[number - 1] = replace(end, rows=width) if has_rows else replace(end, widths=(width,))
         found.parameters[statement] = replace(one, drawn=tuple(drawn))
 
 
@@ -315,7 +338,10 @@ def _notes(observed: Observation, grouping: Grouping, names: Mapping[int, str]) 
     if observed.log is not None:
         yield from observed.log.notes
     elif not observed.sightings:
-        yield "no transaction was observed in progress: each statement is treated as a transaction"
+        why = "no transaction was observed in progress"
+        if observed.server_version.startswith("13."):
+            why = "PostgreSQL 13 does not show which statement a session runs, a log (--log) does"
+        yield f"{why}: each statement is treated as a transaction"
     elif grouping.untold:
         yield f"the statements of {grouping.untold} blocks (BEGIN … COMMIT) are unknown"
     yield from notes_on_ends(grouping, is_reset=observed.log is None and observed.counted.ended is None)
@@ -327,16 +353,7 @@ def _notes(observed: Observation, grouping: Grouping, names: Mapping[int, str]) 
         )
     if observed.named.locked:
         yield f"policies of {', '.join(observed.named.locked)} were not read: a table in them was locked"
-    if grouping.is_mixed:
-        yield (
-            "kinds of block (BEGIN …) that were rarely observed may be merged: statements with a fraction of "
-            "a call are drawn independently. A log shows the kinds"
-        )
-    if grouping.guessed:
-        yield (
-            f"{', '.join(names[one] for one in grouping.guessed)}: rarely observed; added at the end of the "
-            "transaction that ran equally often"
-        )
+    yield from notes_on_kinds(grouping, names)
 
 
 def _notes_on_statements(found: _Sorted, names: Mapping[int, str], observed: Observation) -> Iterator[str]:
@@ -344,16 +361,30 @@ def _notes_on_statements(found: _Sorted, names: Mapping[int, str], observed: Obs
         note = note_on(name, observed.texts[one])
         if note is not None:
             yield note
-        if observed.ids.get(one, 1) > 1 and is_in_several_schemas(observed.texts[one], observed.columns):
+        calls = sorted(observed.calls_by_id.get(one, ()), reverse=True)
+        if len(calls) > 1 and is_in_several_schemas(observed.texts[one], observed.columns):
+            shares = listed([numbers.share(its / sum(calls)) for its in calls[:_MOST_SHARES]])
+            more = " …" if len(calls) > _MOST_SHARES else ""
             yield (
-                f"{name}: the server counted {observed.ids[one]} statements with this text, perhaps on "
-                f"tables of other schemas; all of them are replayed with search_path = {observed.search_path}"
+                f"{name}: the server counted {len(calls)} statements with this text, with {shares}{more} of "
+                "the calls, perhaps on tables of other schemas; all of them are replayed with search_path = "
+                f"{observed.search_path}"
             )
         if one in found.parameters and found.parameters[one].unmeasured:
-            yield f"{name}: the width of its range is unknown; that of other ranges of the column is used"
+            yield f"{name}: the width of its range is unknown; {_used_width(found.parameters[one])} is used"
         if one in found.parameters:
             its = found.parameters[one]
             yield from (f"{name}: {note}" for note in (*its.notes, *its.arguments.values()))
         if one in found.parameters and found.parameters[one].guessed:
             guessed = ", ".join(f"${number}" for number in found.parameters[one].guessed)
             yield f"{name}: values of {guessed} are drawn by type only"
+
+
+def _used_width(one: Parameters) -> str:
+    """Return the substitute for unknown widths of ranges, in words."""
+    ends = [one.drawn[number - 1] for number in one.unmeasured]
+    is_free = any(isinstance(end, RangeEnd) and not end.widths and end.rows is None for end in ends)
+    if is_free:
+        return "any end after its beginning"
+    is_one = any(isinstance(end, SameValue) and not end.plus for end in ends)
+    return "a single value" if is_one else "that of other ranges of the column"

@@ -17,6 +17,7 @@ from pgdyno.model.experiments.captured import (
     OneOf,
     Ordinal,
     Parameter,
+    RangeEnd,
     ReturnedValue,
     SameValue,
 )
@@ -84,6 +85,8 @@ def _parameter(one: Parameter) -> str:
         case SameValue(parameter, statement, plus):
             of = "" if statement is None else f" of {statement}"
             shown = f"${parameter}{of}{f' + {plus}' if plus else ''}"
+        case RangeEnd(parameter, is_lower=is_lower):
+            shown = f"{'beginning of the range to' if is_lower else 'end of the range from'} ${parameter}"
         case ReturnedValue(number, statement, plus):
             shown = f"column {number} from {statement}{f' + {plus}' if plus else ''}"
         case Ordinal():

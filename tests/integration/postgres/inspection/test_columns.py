@@ -11,7 +11,7 @@ from tests.fix_servers import RealServer
 
 from pgdyno.postgres.catalogued_tables import Column, IndexScan
 from pgdyno.postgres.connection.connection import connect
-from pgdyno.postgres.inspection.columns import read_columns
+from pgdyno.postgres.inspection.columns import read_column_values, read_columns
 from pgdyno.workload.capture.name_resolution import table_column, why_unknown
 
 pytestmark = pytest.mark.server
@@ -27,6 +27,10 @@ _MADE = (
     "INSERT INTO t SELECT n, 'n', n FROM generate_series(1, 1000) n",
     "CREATE INDEX ON t (name) WHERE id > 3",
     "VACUUM (ANALYZE) t",
+    "CREATE DOMAIN code AS char(4) CHECK (VALUE <> 'none')",
+    "CREATE DOMAIN known_code AS code NOT NULL",
+    "CREATE TABLE kinds (short varchar(16) NOT NULL, long text, of_domain known_code, count int)",
+    "ALTER TABLE kinds ADD many varchar, ADD letter char, ADD CHECK (count >= 0 AND long <> short)",
 )
 
 
@@ -109,6 +113,74 @@ def test_index_scans_are_read_of_tables_named_with_an_offset(server: RealServer)
     [[of_index]] = server.execute("SELECT relpages FROM pg_class WHERE relname = 't_pkey'", "viewed")
     assert (rows, visible) == (1000, blocks)
     assert scans == {"public.t.id": IndexScan(1000, blocks, blocks, of_index, correlation=1)}
+
+
+def test_columns_have_the_base_type_the_length_and_the_constraints_that_they_declare(
+    server: RealServer,
+) -> None:
+    found = columns_of(server)
+    shown = {
+        one.name: (one.type, one.length, one.is_required, one.is_checked)
+        for one in found.values()
+        if one.table == "kinds"
+    }
+    assert shown == {
+        "short": ("character varying", 16, True, True),
+        "long": ("text", None, False, True),
+        "of_domain": ("character", 4, True, True),
+        "count": ("integer", None, False, True),
+        "many": ("character varying", None, False, False),
+        "letter": ("character", 1, False, False),
+    }
+
+
+def test_a_referenced_table_without_blocks_is_empty_unless_it_is_locked(server: RealServer) -> None:
+    made = (
+        "CREATE TABLE vacant (id int PRIMARY KEY)",
+        "CREATE TABLE few (id int PRIMARY KEY)",
+        "CREATE TABLE uses (vacant int REFERENCES vacant, few int REFERENCES few)",
+        "INSERT INTO few VALUES (1)",
+    )
+    for one in made:
+        server.execute(one, "viewed")
+    server.execute("SELECT pg_stat_reset()", "viewed")  # few: neither blocks nor rows in the statistics
+    try:
+        assert empty_columns(server) == {"public.vacant.id"}
+        assert empty_columns(server, 'INSERT INTO public."vacant" (id) VALUES ($1)') == set()
+        with locked(server, "vacant"):
+            assert empty_columns(server) == set()
+    finally:
+        server.execute("DROP TABLE vacant, few, uses", "viewed")
+
+
+def empty_columns(server: RealServer, *texts: str) -> set[str]:
+    return {path for path, one in columns_of(server, *texts).items() if one.is_empty}
+
+
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_rows_with_a_value_are_counted_or_estimated(server: RealServer, *, is_partitioned: bool) -> None:
+    rest = " PARTITION BY RANGE (at)" if is_partitioned else ""
+    server.execute(f"CREATE TABLE big (at int, v int){rest}", "viewed")
+    try:
+        for one in range(4 if is_partitioned else 0):
+            bounds = f"FROM ({one * 25_000}) TO ({(one + 1) * 25_000})"
+            server.execute(f"CREATE TABLE big_{one} PARTITION OF big FOR VALUES {bounds}", "viewed")
+        server.execute(
+            "INSERT INTO big SELECT n, nullif(n % 5, 0) FROM generate_series(0, 99999) n", "viewed"
+        )
+        assert rows_of(server, "v") == pytest.approx(80_000, rel=0.001)  # counted: nothing is estimated yet
+        for table in (f"big_{number}" for number in range(4)) if is_partitioned else ("big",):
+            server.execute(f"ANALYZE {table}", "viewed")
+        assert rows_of(server, "v") == pytest.approx(80_000, rel=0.001)
+        assert rows_of(server, "at") == pytest.approx(100_000)
+    finally:
+        server.execute("DROP TABLE big", "viewed")
+
+
+def rows_of(server: RealServer, name: str) -> float:
+    with closing(connect(server.reading_dsn("viewed"))) as connection:
+        column = next(one for one in read_columns(connection, "public") if one.path == f"public.big.{name}")
+        return read_column_values(connection, column).rows
 
 
 def test_columns_that_the_role_may_not_read_are_known(server: RealServer) -> None:

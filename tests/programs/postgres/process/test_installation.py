@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pgdyno.base.errors import ServerError
 from pgdyno.postgres.process.account import caller
 from pgdyno.postgres.process.installation import installation_at
 
@@ -25,3 +26,16 @@ def test_a_version_is_no_path(tmp_path: Path, said: str, version: str) -> None:
     postgres.write_text(f"#!/bin/sh\nprintf '{said}\\n'\n")
     postgres.chmod(0o755)
     assert installation_at(tmp_path, caller()).version == version
+
+
+def test_a_missing_program_is_named_with_where_it_is(tmp_path: Path) -> None:
+    postgres = tmp_path / "postgres"
+    postgres.write_text("#!/bin/sh\necho 'postgres (PostgreSQL) 17.10'\n")
+    postgres.chmod(0o755)
+    with pytest.raises(ServerError) as caught:
+        installation_at(tmp_path, caller()).program("pg_controldata")
+    assert caught.value.message == f'no program "pg_controldata" in {tmp_path}'
+    assert caught.value.hint == (
+        "a server alone is not enough: name an installation with its other programs, such as "
+        "/usr/lib/postgresql/17/bin of the package postgresql-17"
+    )

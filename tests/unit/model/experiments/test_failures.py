@@ -40,7 +40,47 @@ def test_five_of_a_hundred_may_fail() -> None:
     error = caught.value
     assert plain(error.message) == "6 % of the transactions failed on the server of plan"
     assert plain(error.detail) == "6 of SQLSTATE 40001 (serialization_failure); at most 5 % may fail"
-    assert "the server's log shows the errors" in (error.hint or "")
+    assert error.hint == f"the server's log shows the errors: {FIX}"
+
+
+FIX = "fix the script, or the statements' parameters in the workload's file"
+WITH_NAMES = (
+    'duplicate key value violates unique constraint "users_email"',
+    'insert or update on table "lines" violates foreign key constraint "lines_order_fkey"',
+    'update or delete on table "a" violates RESTRICT setting of foreign key constraint "f" on table "b"',
+    'null value in column "total" of relation "orders" violates not-null constraint',
+    'new row for relation "accounts" violates check constraint "no debt"',
+    'new row violates row-level security policy for table "notes"',
+    "permission denied for materialized view totals",
+)
+WITH_VALUES = (
+    'invalid input syntax for type integer: "ann@example.org"',
+    'malformed array literal: "{secret}"',
+    'order 17 violates unique constraint "of the shop"',  # of RAISE
+    'relation "ann" does not exist',
+)
+
+
+def failed(log: str) -> GeneratorFailedError:
+    """Return the error of a server on which everything failed."""
+    with pytest.raises(GeneratorFailedError) as caught:
+        require_few("plan", 0, [Failures("23505", 1)], log)
+    return caught.value
+
+
+def test_errors_in_the_log_are_shown_once_and_without_values_of_rows() -> None:
+    lines = [f"2026-11-30 12:00:00 UTC [7] ERROR:  {one}" for one in (*WITH_NAMES, *WITH_VALUES) * 2]
+    more = "DETAIL:  Key (email)=(ann@example.org) already exists.", "STATEMENT:  INSERT …", "LOG:  end"
+    error = failed("\n         ".join((*lines, *more)))
+    reason = "1 of SQLSTATE 23505 (unique_violation); at most 5 % may fail"
+    assert plain(error.detail).split("\n         ") == [reason, *WITH_NAMES]
+    assert error.hint == FIX
+
+
+def test_without_errors_in_it_the_hint_names_the_log() -> None:
+    for log in ("", "see the server's log", "LOG:  ready"):
+        assert failed(log).hint == f"the server's log shows the errors: {FIX}"
+    assert failed('ERROR:  invalid input syntax for type integer: "ann"').hint == FIX
 
 
 def test_errors_have_postgresql_s_names() -> None:

@@ -101,11 +101,11 @@ def test_a_programs_executable_sections_are_looked_at_and_nothing_else() -> None
 @pytest.mark.parametrize(
     ("file", "reason"),
     [
-        (io.BytesIO(b""), "not an ELF file"),
-        (io.BytesIO(b"#!/bin/sh\n" + bytes(100)), "not an ELF file"),
+        (io.BytesIO(b""), "not a 64-bit little-endian ELF file"),
+        (io.BytesIO(b"#!/bin/sh\n" + bytes(100)), "not a 64-bit little-endian ELF file"),
         (program((*TEXT, code(CASAL)), machine=X86_64), "a program for a different processor"),
-        (program((*TEXT, code(CASAL)), kind=b"\x01\x01"), "a program for a different processor"),
-        (program((*TEXT, code(CASAL)), kind=b"\x02\x02"), "a program for a different processor"),
+        (program((*TEXT, code(CASAL)), kind=b"\x01\x01"), "not a 64-bit little-endian ELF file"),
+        (program((*TEXT, code(CASAL)), kind=b"\x02\x02"), "not a 64-bit little-endian ELF file"),
         (program(), "contains no code"),
         (program((1, 3, code(CASAL))), "contains no code"),
         (io.BytesIO(program((*TEXT, code(CASAL))).getvalue()[:-1]), "truncated file"),

@@ -60,7 +60,7 @@ def test_a_postmasters_files_are_read(tmp_path: Path) -> None:
     (process / "status").write_text("Name:\tpostgres\nHugetlbPages:\t    2048 kB\n")
     (process / "stat").write_text(f"7 (postgres) S {'0 ' * 37}3 0 0\n")
     assert inspect_program(tmp_path, 7) == Program(
-        atomics=Fact(Unknown("not an ELF file"), "/proc/7/exe"),
+        atomics=Fact(Unknown("not a 64-bit little-endian ELF file"), "/proc/7/exe"),
         allocator=Fact("glibc", "/proc/7/maps"),
         malloc_variables=Fact({"GLIBC_TUNABLES": "glibc.malloc.arena_max=1"}, "/proc/7/environ"),
         scheduling_policy=Fact("SCHED_BATCH", "/proc/7/stat"),

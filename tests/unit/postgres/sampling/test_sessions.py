@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pgdyno.postgres.sampling.sessions import SeenEnds, SeenPauses, SeenSessions
-from pgdyno.postgres.statement_counts import SightedEnd
+from pgdyno.postgres.sampling.sessions import SeenEnds, SeenPauses, SeenSessions, SeenWaits
+from pgdyno.postgres.statement_counts import SightedEnd, SightedWait, Sighting
 
 GAP_S = 0.001
 
@@ -78,3 +78,32 @@ def test_sessions_count_that_worked_by_those_connected_at_a_time() -> None:
         else:
             found.add(5, look, None, is_in_transaction=True)  # in place of the fourth
     assert (found.mean(10), SeenSessions().mean(0)) == (3.0, 0.0)
+
+
+def test_each_wait_counts_once_and_is_new_if_it_began_between_two_looks() -> None:
+    found = SeenWaits()
+    block = Sighting(7, "at 3", 5, is_between=True)
+    at_work = Sighting(7, "at 3", 5)
+    looks = (
+        (None, 4, 1.0),  # idle since before the first look
+        (None, 4, 2.0),
+        (None, 4, 2.0),
+        (at_work, 5, None),
+        (block, 5, None),
+        (block, 5, None),
+        (at_work, 5, None),
+        (block, 5, None),
+        (None, None, 9.0),  # after a statement without a number
+    )
+    for look, (sighting, after, idle_since_s) in enumerate(looks, 1):
+        found.add(7, look, sighting, after, idle_since_s)
+    found.begin_row()
+    found.add(7, 11, None, 4, 11.0)
+    found.add(8, 11, None, 6, 3.0)  # a session that has connected since the first look
+    assert found.waits == [
+        SightedWait(4, is_alone=True, is_new=True),
+        SightedWait(5, is_alone=False, is_new=True),
+        SightedWait(5, is_alone=False, is_new=True),
+        SightedWait(4, is_alone=True, is_new=False),
+        SightedWait(6, is_alone=True, is_new=False),
+    ]

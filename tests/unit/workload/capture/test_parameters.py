@@ -20,7 +20,8 @@ from pgdyno.model.experiments.captured import (
 )
 from pgdyno.postgres.catalogued_tables import Column, IndexScan
 from pgdyno.postgres.statement_counts import Seen
-from pgdyno.workload.capture.parameters import parameters_of
+from pgdyno.workload.capture.parameters import by_type, parameters_of
+from pgdyno.workload.capture.ranges import on_its_clock
 
 ID, OWNER, BALANCE, NAME = (
     "public.accounts.id",
@@ -268,7 +269,9 @@ def test_an_offset_in_a_log_is_the_median_or_0_and_said() -> None:
         found = parameters_of(_PAGE, (), COLUMNS, seen(), [{1: 10, 2: one} for one in offsets])
         return found.drawn[1], found.notes
 
-    assert logged(20, 30000, 40000) == (Constant("30000"), ())
+    note = "OFFSET $2 was from 20 to 40000 in the first calls: 30000 is used"
+    assert logged(20, 30000, 40000) == (Constant("30000"), (note,))
+    assert logged(20, 20, 20) == (Constant("20"), ())
     assert logged() == (Constant("0"), ("OFFSET $2 is unknown: 0 is used",))
 
 
@@ -305,12 +308,96 @@ def test_numbers_of_calls_tell_limits_and_widths_of_ranges_where_rows_are_not_kn
         return parameters_of(sql, ("bigint", "bigint"), COLUMNS, seen(0), numbers).drawn
 
     ends = "SELECT 1 FROM accounts WHERE id BETWEEN $1 AND $2"
-    assert of(ends, {1: 5, 2: 14}, {1: 1, 2: 100}, {1: 3, 2: 12}) == (ColumnValue(ID), SameValue(1, plus=9))
+    assert of(ends, {1: 5, 2: 14}, {1: 3, 2: 12}) == (ColumnValue(ID), SameValue(1, plus=9))
     limit = "SELECT 1 FROM accounts LIMIT $1 OFFSET $2"
     assert of(limit, {1: 10, 2: 20}, {1: 10, 2: 40}, {1: 50}) == (Constant("10"), Constant("20"))
     assert of(limit) == (Between(1, 100), Constant("0"))
     unknown = parameters_of(ends, ("bigint", "bigint"), COLUMNS, seen(0), ())
-    assert (unknown.drawn[1], dict(unknown.unmeasured)) == (SameValue(1), {2: ID})
+    assert (unknown.drawn[1], dict(unknown.unmeasured)) == (SameValue(1), {2: (ID, False)})
+
+
+MADE = (
+    Column("public", "parts", "id", "integer", is_key=True, is_visible=True),
+    Column("public", "items", "part", "integer", is_key=False, is_visible=True, references="public.parts.id"),
+    Column("public", "items", "code", "character varying", is_key=True, is_visible=True, length=16),
+    Column("public", "items", "state", "character", is_key=True, is_visible=True, length=2),
+    Column("public", "items", "made", "timestamp with time zone", is_key=False, is_visible=True),
+    Column("public", "items", "day", "date", is_key=False, is_visible=True),
+    Column("public", "items", "count", "integer", is_key=False, is_visible=True, is_checked=True),
+    Column("public", "items", "price", "integer", is_key=False, is_visible=True),
+)
+
+
+def test_new_texts_fit_the_declared_length() -> None:
+    found = parameters_of("INSERT INTO items (code, state) VALUES ($1, $2)", (), MADE, seen())
+    assert found.drawn == (Letters(16, 16), Letters(2, 2))
+    assert found.notes == ("$2: new values of public.items.state may exist, with 2 letters",)
+    assert by_type(MADE[2]) == Letters(5, 16)
+    assert by_type(MADE[3]) == Letters(2, 2)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO items (made, day, price) VALUES ($1, $2, $3)",
+        "UPDATE items SET made = $1, day = $2 WHERE price = $3",
+        "INSERT INTO items (code) VALUES ('') ON CONFLICT DO UPDATE SET made = $1, day = $2, price = $3",
+    ],
+)
+def test_times_that_are_written_are_the_current_ones_unless_a_log_shows_others(sql: str) -> None:
+    price, written = ColumnValue("public.items.price"), frozenset({1, 2})
+    now: tuple[Parameter, ...] = (Constant("now"), Constant("today"), price)
+    rows = ColumnValue("public.items.made"), ColumnValue("public.items.day"), price
+    counted = parameters_of(sql, (), MADE, seen())
+    note = "the dates and times that it writes are unknown: the current ones are used ($1, $2)"
+    assert (counted.drawn, counted.notes, counted.new) == (now, (note,), written)
+
+    # The log's clock was at 10:00:05 on a Tuesday in another zone, an hour ahead.
+    midnight = 1_767_571_200.0
+    call = {0: midnight + 36_005.0, 1: midnight + 32_403.5, 2: midnight}
+    calls, notes = on_its_clock({7: [call] * 9 + [{**call, 1: midnight + 1, 2: 1.0}]}, [7])
+    logged = parameters_of(sql, (), MADE, seen(0), calls[7])
+    assert notes == (
+        ("written times are 1 h before the call: they are taken for the current time of another time zone"),
+    )
+    assert (logged.drawn, logged.notes, logged.new) == (now, (), written)
+    apart = {0: midnight + 36_005.0, 1: midnight + 32_100.0 + 450, 2: midnight - 2 * 86_400}
+    older = parameters_of(sql, (), MADE, seen(0), on_its_clock({7: [call, apart]}, [7])[0][7])
+    assert (older.drawn, older.notes, older.new) == (rows, (), frozenset())
+    without_times = parameters_of(sql, (), MADE, seen(0), [{1: midnight + 32_403.5, 2: midnight}])
+    assert (without_times.drawn, without_times.notes) == (now, (note,))
+
+
+def test_times_that_are_compared_are_those_of_rows() -> None:
+    found = parameters_of("SELECT 1 FROM items WHERE made = $1 AND day > $2", (), MADE, seen())
+    assert found.drawn == (ColumnValue("public.items.made"), ColumnValue("public.items.day"))
+
+
+def test_a_column_with_a_check_constraint_keeps_its_value() -> None:
+    sql = "UPDATE items SET count = count - $1, price = price + $2 WHERE count + $3 > price"
+    found = parameters_of(sql, (), MADE, seen())
+    assert found.drawn == (Constant("0"), Between(-100, 100), Between(-100, 100))
+    note = "$1 is 0: public.items.count has a CHECK constraint, which others may violate"
+    assert found.notes == (note,)
+
+
+def test_the_check_constraint_of_the_assigned_column_counts() -> None:
+    of_unchecked = parameters_of("UPDATE items SET count = price - $1", (), MADE, seen())
+    assert of_unchecked.drawn == (Constant("0"),)
+    of_checked = parameters_of("UPDATE items SET price = count - $1", (), MADE, seen())
+    read = parameters_of("SELECT count + $1 FROM items", (), MADE, seen())
+    assert (of_checked.drawn, read.drawn) == ((Between(-100, 100),), (Between(-100, 100),))
+    assert (of_checked.notes, read.notes) == ((), ())
+
+
+@pytest.mark.parametrize(("is_required", "is_known"), [(True, False), (False, True)])
+def test_a_required_key_of_an_empty_table_is_unknown_with_the_reason(
+    *, is_required: bool, is_known: bool
+) -> None:
+    columns = (replace(MADE[0], is_empty=True), replace(MADE[1], is_required=is_required))
+    found = parameters_of("INSERT INTO items (part) VALUES ($1)", ("integer",), columns, seen())
+    why = "public.items.part references public.parts.id, which has no rows"
+    assert (found.unknown == (), dict(found.arguments)) == (is_known, {} if is_known else {1: why})
 
 
 def test_keys_of_new_rows_are_named() -> None:
@@ -340,3 +427,57 @@ def test_what_a_view_computes_is_drawn_by_its_type_and_said(sql: str) -> None:
     found = parameters_of(sql, ("numeric",), (*COLUMNS, *VIEW), seen())
     assert (found.drawn, found.guessed) == ((Between(1, 100),), (1,))
     assert found.notes == ("public.good.twice is computed by its view, so its values are unknown",)
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (  # the usual upsert: the row exists, or is new with this key
+            (
+                "MERGE INTO accounts a USING (SELECT $1::bigint AS id) n ON a.id = n.id "
+                "WHEN MATCHED AND a.owner = $2 THEN UPDATE SET balance = a.balance - $3 "
+                "WHEN NOT MATCHED THEN INSERT (id, owner, balance) VALUES (n.id, $4, $5)"
+            ),
+            (
+                *(ColumnValue(ID), ColumnValue(OWNER), Between(-100, 100)),
+                *(ColumnValue(OWNER), ColumnValue(BALANCE)),
+            ),
+        ),
+        (
+            (
+                "MERGE INTO accounts USING users u ON owner = u.id AND u.name = $1 "
+                "WHEN MATCHED THEN UPDATE SET balance = $2 WHEN NOT MATCHED THEN INSERT VALUES ($3, $4, $5)"
+            ),
+            (ColumnValue(NAME), ColumnValue(BALANCE), NewKey(ID), ColumnValue(OWNER), ColumnValue(BALANCE)),
+        ),
+        (
+            (
+                "MERGE INTO accounts a USING (VALUES ($1, $2)) AS n (id, b) ON a.id = n.id "
+                "WHEN MATCHED THEN UPDATE SET balance = n.b"
+            ),
+            (ColumnValue(ID), ColumnValue(BALANCE)),
+        ),
+    ],
+)
+def test_merge_is_read_as_updates_and_inserts_are(sql: str, expected: Sequence[Parameter]) -> None:
+    assert drawn(sql, ("bigint", "integer", "numeric", "integer", "numeric")[: len(expected)]) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE accounts a SET balance = v.b FROM (VALUES ($1::bigint, $2)) AS v (id, b) WHERE a.id = v.id",
+        "WITH v (id, b) AS (VALUES ($1, $2)) SELECT FROM accounts a JOIN v ON v.id = a.id AND v.b < balance",
+        "WITH v AS (SELECT $1 AS id, $2 AS b) DELETE FROM accounts USING v WHERE v.id = id AND balance = v.b",
+    ],
+)
+def test_values_with_a_name_are_those_that_the_name_is_compared_with(sql: str) -> None:
+    assert drawn(sql, ("bigint", "numeric")) == (ColumnValue(ID), ColumnValue(BALANCE))
+
+
+def test_a_query_of_an_insert_writes_values_to_its_columns() -> None:
+    sql = (
+        "INSERT INTO accounts (owner, id) SELECT $1, $2 AS x "
+        "WHERE NOT EXISTS (SELECT FROM accounts WHERE id = $3)"
+    )
+    assert drawn(sql, ("integer", "bigint", "bigint")) == (ColumnValue(OWNER), NewKey(ID), ColumnValue(ID))

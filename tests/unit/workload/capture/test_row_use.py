@@ -45,4 +45,6 @@ def test_a_deleted_row_is_gone() -> None:
 def test_an_inserted_row_may_be_one_that_was_there() -> None:
     upsert = f"{INSERT} ON CONFLICT (id) DO UPDATE SET state = $1 RETURNING id"
     assert row_use(upsert, COLUMNS) == RowUse((ID,), is_new=False)
+    unless_there = f"{INSERT} ON CONFLICT DO NOTHING RETURNING id"
+    assert row_use(unless_there, COLUMNS) == RowUse((ID,), is_new=True)
     assert row_use(INSERT, COLUMNS) == RowUse((), is_new=True)

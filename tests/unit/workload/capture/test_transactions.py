@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from pgdyno.postgres.statement_counts import Sighting
+from pgdyno.postgres.statement_counts import SightedWait, Sighting
+from pgdyno.workload.capture.singles import CountedTransactions
 from pgdyno.workload.capture.statements import TransactionPart
-from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group
+from pgdyno.workload.capture.transactions import Grouping, SeenTransaction, group, known
 
 BEGIN, END, READ, WRITE, ALONE = 1, 2, 3, 4, 5
 KINDS = {
@@ -133,6 +134,36 @@ def test_a_statement_too_short_to_be_seen_belongs_to_the_block_that_was_as_frequ
     assert found.guessed == (ALONE,)
 
 
+def test_a_statement_after_which_a_session_was_idle_is_no_part_of_a_block_that_was_as_frequent() -> None:
+    calls = {BEGIN: 1000, END: 1000, READ: 1000, WRITE: 1000, ALONE: 1003}
+    idle = [SightedWait(ALONE, is_alone=True, is_new=False)]
+    found = group(calls, KINDS, seen([READ, WRITE], [ALONE]), waits=idle)
+    assert [[one for one, _ in its.calls] for its in found.groups] == [[READ, WRITE], [ALONE]]
+    assert (found.guessed, found.assumed_share) == ((), 0.0)
+
+
+def test_the_database_decides_whether_a_statement_that_was_hardly_seen_ran_in_a_block() -> None:
+    calls = {BEGIN: 1000, END: 1000, READ: 1000, WRITE: 1000, ALONE: 1003}
+    sightings = seen([READ, WRITE], [ALONE])
+    outside = group(calls, KINDS, sightings, CountedTransactions(1990))
+    within = group(calls, KINDS, sightings, CountedTransactions(1010))
+    assert [[one for one, _ in its.calls] for its in outside.groups] == [[READ, WRITE], [ALONE]]
+    assert [[one for one, _ in its.calls] for its in within.groups] == [[READ, WRITE, ALONE]]
+    assert (outside.guessed, within.guessed) == ((), (ALONE,))
+    assert (outside.assumed_share, within.assumed_share) == (0.0, 1.0)
+
+
+def test_a_statement_that_ran_in_blocks_and_outside_is_divided_as_the_database_counted() -> None:
+    # 1,000 blocks of READ and WRITE; READ ran 3,000 times alone. Two of the three waits were in blocks.
+    calls = {BEGIN: 1000, END: 1000, READ: 4000, WRITE: 1000}
+    waits = [SightedWait(READ, is_alone=is_alone, is_new=True) for is_alone in (True, False, False)]
+    found = group(calls, KINDS, seen([READ, WRITE]), CountedTransactions(4000), waits)
+    block, alone = found.groups
+    assert (block.count, block.calls) == (1000, ((READ, 1.0), (WRITE, 1.0)))
+    assert (alone.count, alone.calls) == (3000, ((READ, 1.0),))
+    assert found.in_both == (READ,)
+
+
 def test_a_statement_often_seen_alone_stays_alone_however_frequent() -> None:
     calls = {BEGIN: 1000, END: 1000, READ: 1000, WRITE: 1000, ALONE: 1003}
     found = group(calls, KINDS, seen([READ, WRITE], [ALONE], [ALONE], [ALONE]))
@@ -156,7 +187,7 @@ def test_prepared_blocks_that_take_turns_on_tables_are_as_many_as_the_database_c
     tables = range(10, 18)
     kinds = {**KINDS, **dict.fromkeys(tables, TransactionPart.QUERY)}
     calls = {BEGIN: 2, END: 2, **dict.fromkeys(tables, 250)}
-    [only] = group(calls, kinds, seen(list(tables)), transactions=990).groups
+    [only] = group(calls, kinds, seen(list(tables)), CountedTransactions(990)).groups
     assert only.count == 990
     assert dict(only.calls) == dict.fromkeys(tables, pytest.approx(0.2525, abs=0.001))
 
@@ -176,13 +207,27 @@ def test_a_statement_after_which_a_transaction_was_idle_is_part_of_a_block() -> 
     assert only.is_block
 
 
-def test_a_block_that_was_hardly_seen_is_taken_for_a_part_of_the_others() -> None:
+def test_a_kind_of_block_that_was_hardly_seen_stays_one_unless_the_server_counted_fewer_blocks() -> None:
     calls = {READ: 10, WRITE: 10, ALONE: 7, 6: 7}
     kinds = {**KINDS, 6: TransactionPart.QUERY}
-    few = group(calls, kinds, seen(*[[READ, WRITE]] * 20, [ALONE, 6]))  # nor did the server count them
-    many = group(calls, kinds, seen(*[[READ, WRITE]] * 20, *[[ALONE, 6]] * 20))
-    assert [[len(one.calls) for one in found.groups] for found in (few, many)] == [[4], [2, 2]]
-    assert (few.is_mixed, many.is_mixed) == (True, False)
+    sightings = seen(*[[READ, WRITE]] * 20, [ALONE, 6])
+    uncounted = group(calls, kinds, sightings)
+    counted = group({**calls, BEGIN: 10, END: 10}, kinds, sightings)
+    assert [[len(one.calls) for one in found.groups] for found in (uncounted, counted)] == [[2, 2], [4]]
+    assert (uncounted.is_mixed, counted.is_mixed) == (False, True)
+    assert (uncounted.assumed_share, counted.assumed_share) == (0.0, 1.0)
+
+
+def test_kinds_put_together_within_those_that_share_a_statement_are_doubtful() -> None:
+    calls = {BEGIN: 300, END: 300, 11: 300, 12: 100, 13: 100, 14: 200, 15: 200, 16: 50, 17: 50}
+    kinds = {**KINDS, **dict.fromkeys(range(11, 18), TransactionPart.QUERY)}
+    found = group(calls, kinds, seen([11, 12, 13], [11, 14, 15], [11, 16, 17]))
+    assert {frozenset(dict(one.calls)): one.count for one in found.groups} == {
+        frozenset({11, 16, 17}): 50, frozenset({11, 12, 13, 14, 15}): 200, frozenset({11}): 50,
+    }  # fmt: skip
+    # Only the first kind was seen as it is replayed; that of 11 alone fills the number of blocks.
+    assert found.is_mixed
+    assert found.assumed_share == pytest.approx(250 / 300)
 
 
 def test_blocks_that_are_as_many_as_the_server_counted_stay_apart_however_rarely_they_were_seen() -> None:
@@ -190,7 +235,7 @@ def test_blocks_that_are_as_many_as_the_server_counted_stay_apart_however_rarely
     kinds = {**KINDS, 6: TransactionPart.QUERY}
     sightings = seen(*[[READ, WRITE]] * 20, [ALONE, 6])
     begun = group({**calls, BEGIN: 150, END: 150}, kinds, sightings).groups
-    prepared = group({**calls, BEGIN: 1, END: 1}, kinds, sightings, transactions=146).groups
+    prepared = group({**calls, BEGIN: 1, END: 1}, kinds, sightings, CountedTransactions(146)).groups
     for groups in (begun, prepared):
         assert [one.count for one in groups] == [100, 50]
     [parts] = group({**calls, BEGIN: 100, END: 100}, kinds, sightings).groups
@@ -207,3 +252,23 @@ def test_there_are_always_savepoints_for_what_needs_them() -> None:
     calls = {READ: 1000, WRITE: 1000, 10: 700, 11: 650}
     [only] = group(calls, kinds, seen([READ, 10, WRITE, 11])).groups
     assert dict(only.calls) == {READ: 1.0, 10: 1.0, WRITE: 1.0, 11: 0.65}
+    # The statistics were full, and lost some of them: most statements ran less often than blocks.
+    calls = {BEGIN: 1000, READ: 900, WRITE: 1000, 10: 900, 11: 900}
+    [only] = group(calls, {**KINDS, **kinds}, seen([READ, 10, WRITE, 11])).groups
+    assert dict(only.calls) == {READ: 0.9, 10: 1.0, WRITE: 1.0, 11: 0.9}
+
+
+def test_calls_in_a_loop_are_joined_if_those_between_them_are_not_replayed() -> None:
+    omitted = 99
+    steps = (BEGIN, READ, omitted, READ, WRITE, READ, END)
+    in_order = SeenTransaction(4, tuple((one, 1.0) for one in steps), is_block=True, is_in_order=True)
+    together = SeenTransaction(2, ((BEGIN, 1.0), (READ, 5.0), (END, 1.0)), is_block=True)
+    assert known([in_order, together], KINDS).groups == (
+        SeenTransaction(
+            4,
+            ((BEGIN, 1.0), (READ, 2.0), (WRITE, 1.0), (READ, 1.0), (END, 1.0)),
+            is_block=True,
+            is_in_order=True,
+        ),
+        together,
+    )

@@ -21,6 +21,7 @@ from pgdyno.model.experiments.captured import (
     NewKey,
     OneOf,
     Parameter,
+    RangeEnd,
     ReturnedValue,
     SameValue,
     Uuid,
@@ -52,6 +53,10 @@ def values(*calls: tuple[str, tuple[Parameter, ...]]) -> dict[str, tuple[Value, 
 def workload(*transactions: CapturedTransaction) -> CapturedWorkload:
     statement = CapturedStatement("one", "SELECT $1", Seen(1, 1.0, 1, 1, 0))
     return CapturedWorkload("w", "18", 1, "d", 1.0, 1, (statement,), transactions)
+
+
+def test_the_ends_of_a_range_are_spread_over_the_histogram() -> None:
+    assert of_one(PLACES, RangeEnd(1, "s.t.places", rows=3)) == ("33", "66")
 
 
 def of_one(*parameters: Parameter) -> tuple[Value, ...]:

@@ -11,6 +11,7 @@ from pgdyno.model.experiments.captured import (
     CapturedWorkload,
     Constant,
     Parameter,
+    RangeEnd,
     ReturnedValue,
     SameValue,
 )
@@ -46,6 +47,7 @@ def test_a_transaction_that_can_be_issued_has_none() -> None:
         ([("begin", (ANY,))], "begin: requires 0 parameters, not 1"),
         ([("one", (SameValue(1),))], "one: $1 repeats $1, which is not before it"),
         ([("one", (SameValue(1, "two"),))], "one: $1 repeats $1 of two, which no earlier call has"),
+        ([("one", (RangeEnd(1, "s.t.c"),))], "one: $1 ends the range of $1, which is not before it"),
         (
             [("one", (ANY,)), ("two", (ANY, SameValue(2, "one")))],
             "two: $2 repeats $2 of one, which no earlier call has",

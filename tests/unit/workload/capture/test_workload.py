@@ -18,6 +18,7 @@ from pgdyno.model.experiments.captured import (
     NewKey,
     Omitted,
     OneOf,
+    RangeEnd,
     ReturnedValue,
     SameValue,
 )
@@ -55,13 +56,16 @@ def captured(
     is_evicting: bool = False,
     ended: Ended = ALL_COMMITTED,
     ends: Mapping[str, Sequence[bool]] | None = None,
-    several: Mapping[str, int] | None = None,
+    several: Mapping[str, Sequence[int]] | None = None,
     betweens: Sequence[str] = (),
     columns: Sequence[Column] = COLUMNS,
+    rows: int = 1,
 ) -> CapturedWorkload:
     """Assemble what a server has seen of statements, each with its calls; ``pairs`` followed each other."""
     ids = {sql: number for number, sql in enumerate(statements, 1)}
-    counted = {ids[sql]: Seen(calls, 2.0 * calls, calls, 4 * calls, 0) for sql, calls in statements.items()}
+    counted = {
+        ids[sql]: Seen(calls, 2.0 * calls, rows * calls, 4 * calls, 0) for sql, calls in statements.items()
+    }
     sightings = [Sighting(1, f"at {number}", ids[sql]) for number, pair in enumerate(pairs) for sql in pair]
     sightings += [
         Sighting(2, f"at {number}", ids[sql], is_between=True) for number, sql in enumerate(betweens)
@@ -86,7 +90,7 @@ def captured(
                 for sql, each in (ends or {}).items()
                 for is_rolled_back in each
             ],
-            ids={ids[sql]: count for sql, count in (several or {}).items()},
+            calls_by_id={ids[sql]: calls for sql, calls in (several or {}).items()},
         )
     )
 
@@ -166,15 +170,16 @@ def test_the_database_counts_rollbacks_that_were_prepared() -> None:
 
 def test_a_text_with_several_query_ids_has_a_note() -> None:
     other = replace(COLUMNS[0], schema="tenant", is_visible=False)
-    found = captured({READ: 10}, several={READ: 3}, columns=(*COLUMNS, other))
+    found = captured({READ: 10}, several={READ: (1, 7, 2)}, columns=(*COLUMNS, other))
     assert (
-        "select-accounts: the server counted 3 statements with this text, perhaps on tables of other "
-        "schemas; all of them are replayed with search_path = public"
-    ) in found.notes
+        "select-accounts: the server counted 3 statements with this text, with 70 %, 20 % and 10 % of the "
+        "calls, perhaps on tables of other schemas; all of them are replayed with search_path = public"
+    ) in [note.replace("\N{NO-BREAK SPACE}", " ") for note in found.notes]
 
 
 def test_a_text_of_one_table_with_several_query_ids_needs_none() -> None:
-    assert not any("counted" in note for note in captured({READ: 10}, several={READ: 2}).notes)
+    found = captured({READ: 10}, several={READ: (5, 5)}, ended=Ended(10, 0))
+    assert not any("counted" in note for note in found.notes)
 
 
 def test_blocks_without_a_counted_begin_get_one() -> None:
@@ -222,7 +227,11 @@ def test_equal_names_are_numbered_by_calls() -> None:
 
 def test_what_is_not_known_is_said() -> None:
     found = captured(
-        {"SELECT f($1)": 5}, types={"SELECT f($1)": ("integer",)}, nested_calls=12, is_evicting=True
+        {"SELECT f($1)": 5},
+        types={"SELECT f($1)": ("integer",)},
+        nested_calls=12,
+        is_evicting=True,
+        ended=Ended(5, 0),
     )
     assert found.notes == (
         "12 calls within functions are replayed only as part of these functions",
@@ -231,6 +240,22 @@ def test_what_is_not_known_is_said() -> None:
         UNKNOWN_PROTOCOL,
         "select: values of $1 are drawn by type only",
     )
+
+
+def test_transactions_that_the_database_counts_and_no_kind_has_are_noted_and_assumed() -> None:
+    more = captured({READ: 30}, ended=Ended(100, 0))
+    assert (
+        "the database counted 70 more transactions than are replayed: their statements failed, were not "
+        "counted, or are replayed in blocks (BEGIN …)"
+    ) in more.notes
+    assert more.assumed_share == 1.0  # 70 of unknown statements are more than the 30 replayed
+    fewer = captured({READ: 100}, ended=Ended(60, 0))
+    assert (
+        "the database counted 40 fewer transactions than are replayed: some statements that are replayed as "
+        "transactions ran in blocks (BEGIN …)"
+    ) in fewer.notes
+    assert fewer.assumed_share == 0.4
+    assert captured({READ: 100, "VACUUM accounts": 40}, ended=Ended(100, 0)).assumed_share == 0.0
 
 
 def test_a_lost_text_is_said() -> None:
@@ -244,9 +269,8 @@ def test_a_lost_text_is_said() -> None:
 
 def observed(texts: Mapping[int, str], **known: Any) -> Observation:
     """Observe ten calls of each statement, one row each."""
-    counted = NewCounts(
-        {one: Seen(10, 20.0, 10, 40, 0) for one in texts}, {}, 0, Ended(9, 0), is_evicting=False
-    )
+    ended = Ended(10 * len(texts), 0)
+    counted = NewCounts({one: Seen(10, 20.0, 10, 40, 0) for one in texts}, {}, 0, ended, is_evicting=False)
     types: dict[int, tuple[str, ...] | str] = dict.fromkeys(texts, ("text",) * 3)
     return Observation(
         "w", "18.0", 5, "shop", "public", 60.0, 1.0, None, counted, texts, types, COLUMNS, (), **known
@@ -402,6 +426,43 @@ def test_kept_values_stand_in_place_of_columns_but_not_of_ties_and_new_keys() ->
     ]
 
 
+def test_the_end_of_a_range_depends_on_its_beginning_where_values_are_kept() -> None:
+    ranged = "SELECT id FROM accounts WHERE balance BETWEEN $1 AND $2"
+    kept: dict[str, dict[int, dict[str | None, int]]] = {ranged: {1: {"7": 3}, 2: {"9": 3}}}
+    found = logged({ranged: 4}, [(4, {ranged: 1.0})], kept)
+    end = RangeEnd(1, "public.accounts.balance")
+    assert found.transactions[0].calls[0].parameters == (OneOf(("7",)), end)
+    assert found.notes[-1] == (
+        "select-accounts: the width of its range is unknown; any end after its beginning is used"
+    )
+
+
+def test_an_unknown_width_is_as_many_rows_as_ranges_of_the_column_have() -> None:
+    ranged = "SELECT id FROM accounts WHERE balance BETWEEN $1 AND $2"
+    summed = "SELECT sum(balance) FROM accounts WHERE balance BETWEEN $1 AND $2"
+    found = captured({ranged: 10, summed: 10}, [])
+    ends = {call.statement: call.parameters[1] for one in found.transactions for call in one.calls}
+    assert set(ends.values()) == {RangeEnd(1, "public.accounts.balance", rows=1)}
+    assert any(
+        note.endswith("the width of its range is unknown; that of other ranges of the column is used")
+        for note in found.notes
+    )
+
+
+def test_a_width_of_other_ranges_keeps_the_side_of_its_end() -> None:
+    ranged = "SELECT id FROM accounts WHERE id BETWEEN $1 AND $2"
+    counted = "SELECT count(*) FROM accounts WHERE id <= $1 AND id >= $2"
+    found = captured({ranged: 10, counted: 10}, [], rows=100)
+    ends = {call.parameters[1] for one in found.transactions for call in one.calls}
+    assert ends == {SameValue(1, plus=99), SameValue(1, plus=-99)}
+
+
+def test_a_range_of_keys_without_a_known_width_is_a_single_value() -> None:
+    found = captured({"SELECT count(*) FROM accounts WHERE id BETWEEN $1 AND $2": 10}, [])
+    assert found.transactions[0].calls[0].parameters[1] == SameValue(1)
+    assert found.notes[-1] == ("select-accounts: the width of its range is unknown; a single value is used")
+
+
 def test_an_argument_with_kept_values_needs_no_assumption() -> None:
     truncate = "SELECT date_trunc($1, now())"
     kept: dict[str, dict[int, dict[str | None, int]]] = {truncate: {1: {"month": 3}}}
@@ -451,3 +512,14 @@ def test_values_of_a_list_differ() -> None:
     found = captured({"BEGIN": 50, WRITE: 50, several: 50, "COMMIT": 50}, [(WRITE, several)])
     assert found.transactions[0].calls[1].parameters[1] == ColumnValue(KEY)
     assert found.transactions[0].calls[2].parameters == (SameValue(2, "update-accounts"), ColumnValue(KEY))
+
+
+def test_a_server_that_shows_no_statements_of_sessions_is_named() -> None:
+    counted = NewCounts({1: Seen(3, 1.0, 3, 3, 0)}, {}, 0, Ended(3, 0), is_evicting=False)
+    observed = Observation(
+        "w", "13.23", 5, "shop", "public", 60.0, 1.0, None, counted, {1: READ}, {}, COLUMNS, ()
+    )
+    assert assemble(observed).notes[0] == (
+        "PostgreSQL 13 does not show which statement a session runs, a log (--log) does: each statement is "
+        "treated as a transaction"
+    )

@@ -33,6 +33,17 @@ def test_the_one_number_says_whether_it_is_the_workload() -> None:
     assert list(likeness_sentences(replace(experiment(), likenesses={"shop": ALIKE}))) == [SENTENCE]
 
 
+def test_assumed_transactions_are_stated_with_the_likeness() -> None:
+    alike = replace(ALIKE, by_quantity={"calls": 0.95})
+    assert likeness_words(replace(alike, assumed_share=0.125)).replace("\N{NO-BREAK SPACE}", " ") == (
+        "Likeness 0.95 (calls 0.95): this is the workload. Which statements form 12.5 % of its "
+        "transactions is partly assumed: see its notes"
+    )
+    assert likeness_words(replace(alike, assumed_share=0.004)) == (
+        "Likeness 0.95 (calls 0.95): this is the workload"
+    )
+
+
 def test_quantities_of_transactions_are_shown_if_they_differ() -> None:
     of_transactions = {"rollbacks": (0.6, 0.0), "failed transactions": (0.0, 0.0), "sessions": (4.0, 5.0)}
     each = {"calls": 0.98, "rollbacks": 0.4, "failed transactions": 1.0, "sessions": 0.8}

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pgdyno.model.experiments.captured import CapturedCall, CapturedTransaction, CapturedWorkload
+from pgdyno.model.experiments.captured import (
+    CapturedCall,
+    CapturedTransaction,
+    CapturedWorkload,
+    RangeEnd,
+)
 from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
 from pgdyno.workload.view.workload_text import workload_text
 
@@ -27,6 +32,13 @@ def test_pauses_are_shown_with_what_replays_them() -> None:
 def test_sessions_that_do_not_pause_are_said_not_to() -> None:
     assert "sessions begin the next transaction without a pause" in shown((0.0, 0.0))
     assert "pause" not in shown(())
+
+
+def test_the_ends_of_ranges_are_shown_with_each_other() -> None:
+    ends = RangeEnd(1, "s.t.c", (5,)), RangeEnd(2, "s.t.c", is_lower=True)
+    calls = CapturedTransaction(1.0, (CapturedCall("s", 1.0, ends),))
+    shown = workload_text(replace(WORKLOAD, transactions=(calls,)))
+    assert "  s (end of the range from $1, beginning of the range to $2)\n" in shown
 
 
 def test_invariants_are_shown_with_what_their_queries_return() -> None:

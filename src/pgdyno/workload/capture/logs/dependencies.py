@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from pgdyno.workload.capture.ties import Place
 
@@ -27,15 +28,17 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}")
 
 @dataclass
 class TransactionSoFar:
-    """Values of the first call of each statement in a transaction, and the number of its calls."""
+    """Values of the latest call of each statement in a transaction, and the number of its calls."""
 
-    values: dict[Place, str] = field(default_factory=dict)
+    values: dict[int, dict[int, str]] = field(default_factory=dict)
     calls: Counter[int] = field(default_factory=Counter)
+    places: int = 0
 
     def clear(self) -> None:
         """Begin another transaction."""
         self.values.clear()
         self.calls.clear()
+        self.places = 0
 
 
 @dataclass
@@ -58,7 +61,8 @@ class Dependencies:
     """Parameters compared with earlier ones, the number of the call, and the last value of a row."""
 
     _calls: Counter[int] = field(default_factory=Counter)
-    _pairs: dict[tuple[Place, Place], _Pair] = field(default_factory=dict)
+    # The last key: the earlier statement, or this one, was called several times; the latest call is compared.
+    _pairs: dict[tuple[Place, Place, bool], _Pair] = field(default_factory=dict)
     _ordinals: defaultdict[Place, Counter[bool]] = field(default_factory=lambda: defaultdict(Counter))
     _steps: defaultdict[Place, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
     _last: dict[int, int] = field(default_factory=dict)  # by hash of the place and the other values
@@ -68,31 +72,39 @@ class Dependencies:
         so_far.calls[statement] += 1
         is_compared = so_far.calls[statement] <= _MOST_REPEATED and self._calls[statement] < _MOST_CALLS
         self._calls[statement] += is_compared
+        before = so_far.values.pop(statement, {})
+        so_far.places -= len(before)
+        own = so_far.values[statement] = {}
         for number, value in sorted(values.items())[:_MOST_PLACES]:
             if value is None or len(value) > _LONGEST:
                 continue
             place = statement, number
             if is_compared:
-                self._compare(so_far, place, value)
+                self._compare(so_far, place, value, before.get(number))
                 if _INTEGER.fullmatch(value):
                     self._take_step(place, int(value), values)
-            if len(so_far.values) < _MOST_PLACES:
-                so_far.values.setdefault(place, value)
+            if so_far.places < _MOST_PLACES:
+                own[number] = value
+                so_far.places += 1
 
     def earlier(self) -> dict[Place, list[Place]]:
         """Return for each parameter the earlier ones that are the same value, without coincidences."""
-        found: dict[Place, list[Place]] = {place: [] for _, place in self._pairs}
-        for (earlier, place), pair in self._pairs.items():
-            if pair.equal >= _EQUAL * pair.compared and pair.changes >= _VARIED:
-                found[place].append(earlier)
-        return found
+        compared = {place: list[Place]() for earlier, place, _ in self._pairs if earlier != place}
+        return compared | self._same(is_again=False)
+
+    def again(self) -> dict[Place, list[Place]]:
+        """Return the earlier ones that are the same value in the latest of several calls.
+
+        A parameter that is as in the previous call of its statement is among its own.
+        """
+        return self._same(is_again=True)
 
     def shifted(self) -> dict[Place, tuple[Place, int]]:
         """Return parameters that differ from an earlier one of another statement by the same number."""
         found: dict[Place, tuple[Place, int]] = {}
-        for (earlier, place), pair in sorted(self._pairs.items(), key=lambda its: -its[1].compared):
+        for (earlier, place, is_again), pair in sorted(self._pairs.items(), key=lambda its: -its[1].compared):
             is_shifted = pair.shifted >= _EQUAL * pair.compared and pair.changes >= _VARIED
-            if pair.difference and is_shifted and earlier[0] != place[0]:
+            if pair.difference and is_shifted and not is_again and earlier[0] != place[0]:
                 found.setdefault(place, (earlier, pair.difference))
         return found
 
@@ -113,18 +125,29 @@ class Dependencies:
                 found[place] = step
         return found
 
-    def _compare(self, so_far: TransactionSoFar, place: Place, value: str) -> None:
+    def _same(self, *, is_again: bool) -> dict[Place, list[Place]]:
+        found: defaultdict[Place, list[Place]] = defaultdict(list)
+        for (earlier, place, again), pair in self._pairs.items():
+            is_equal = pair.equal >= _EQUAL * pair.compared and pair.changes >= _VARIED
+            if is_equal and again is is_again:
+                found[place].append(earlier)
+        return dict(found)
+
+    def _compare(self, so_far: TransactionSoFar, place: Place, value: str, before: str | None) -> None:
         call = so_far.calls[place[0]]
         if call > 1:  # the first call of a statement that is called once would be 1 by chance
             self._ordinals[place][value == str(call)] += 1
-        for earlier, other in so_far.values.items():
-            if earlier == place:
-                continue
-            pair = self._pairs.get((earlier, place))
+        latest = (
+            ((one, number), other) for one, its in so_far.values.items() for number, other in its.items()
+        )
+        own = () if before is None else ((place, before),)
+        for earlier, other in chain(latest, own):
+            is_again = earlier == place or (earlier[0] != place[0] and so_far.calls[earlier[0]] > 1)
+            pair = self._pairs.get((earlier, place, is_again))
             if pair is None:
                 if len(self._pairs) >= _MOST_PAIRS:
                     continue
-                pair = self._pairs[earlier, place] = _Pair(_difference(other, value))
+                pair = self._pairs[earlier, place, is_again] = _Pair(_difference(other, value))
             pair.compared += 1
             pair.changes += value != pair.last
             pair.last = value

@@ -41,7 +41,7 @@ class LogEntry:
     """A log entry. Missing texts are empty, other missing fields are None.
 
     ``at_s`` is in seconds in the log's own time zone. ``line`` counts a session's entries from 1. ``query``
-    is the statement that caused an error.
+    is the statement during which a message came, such as an error.
     """
 
     at_s: float | None
@@ -119,7 +119,7 @@ def _executed(logged: Logged, detail: str) -> Logged:
 
 def is_foreign(entry: LogEntry) -> bool:
     """Whether an entry without a statement looks like one about a statement in another language."""
-    return entry.severity not in _NOT_LOG and _FOREIGN.match(entry.message) is not None
+    return not entry.query and entry.severity not in _NOT_LOG and _FOREIGN.match(entry.message) is not None
 
 
 def _protocol(step: str, name: str | None) -> Protocol:

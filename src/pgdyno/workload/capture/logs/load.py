@@ -24,6 +24,18 @@ _MOST_SESSIONS = 10_000  # open at a time: more than any server has; beyond it, 
 _MOST_PAUSES = 100_000  # the first ones are kept: they represent all
 _MOST_DATABASES = 1000  # counted separately: arbitrary
 _OURS = "pgdyno"  # prefix of the application names of pgdyno's sessions
+# The first messages of pgdyno's sessions, and all messages of those that a pooler shares: without %a in
+# log_line_prefix, the log has no name of theirs. postgres/connection/control_connection.py makes them. The
+# transaction that reads settings (postgres/guc.py) has no name either: it resets application_name.
+_OWN = re.compile(
+    r"(?P<statement>SELECT pg_catalog\.set_config\('transaction_read_only', 'on', true\)"
+    r'|SET LOCAL "[a-z_]+" TO .*; SELECT pg_catalog\.pg_backend_pid\(\)$)'
+    r"|(?P<transaction>BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT pg_catalog\.set_config\("
+    r"|\s*SELECT pg_catalog\.count\(pg_catalog\.set_config\(name, NULL, true\)\)"
+    r"|\s*SELECT name, setting, unit, vartype, context, source, boot_val, reset_val, min_val, max_val,\s)"
+    r"""|(?P<session>SET "statement_timeout" TO '\w+'; """
+    r"""(SET "transaction_timeout" TO '0'; )?SET "lock_timeout" TO '\w+'; SET "search_path" TO '';)"""
+)
 _FAILURES = frozenset({"ERROR", "FATAL", "PANIC"})
 _CONNECTED = "connection "  # received, authenticated, authorized: a session's first entries
 _CONTROL = (TransactionPart.BEGIN, *ENDS)
@@ -51,6 +63,7 @@ class _Running:
     first_s: float = math.inf  # start of its first statement, or its first entry
     last_s: float = -math.inf
     is_working: bool = False  # it has executed a statement
+    own: str | None = None  # pgdyno's from now on: a statement, a transaction, or the whole session
 
 
 @dataclass
@@ -58,7 +71,8 @@ class LoggedLoad:
     """A database's load according to a log.
 
     ``entries`` counts the entries read, ``unread`` unreadable ones, ``elsewhere`` those of other databases by
-    name, ``foreign`` messages about statements in another language than English.
+    name, ``foreign`` messages about statements in another language than English. ``is_sample``: the log has
+    statements of some transactions, but failures of all.
     """
 
     database: str
@@ -67,6 +81,7 @@ class LoggedLoad:
     unread: int = 0
     elsewhere: Counter[str] = field(default_factory=Counter)
     foreign: int = 0
+    is_sample: bool = False
     dependencies: Dependencies = field(default_factory=Dependencies)
     texts: Texts = field(default_factory=Texts)
     sequences: Sequences = field(default_factory=Sequences)
@@ -93,6 +108,8 @@ class LoggedLoad:
                 self._pass(entry.database)
             elif not entry.application.startswith(_OURS):
                 self._take(entry)
+            elif entry.message.endswith("ROLLBACK") and entry.session in self._sessions:
+                _is_own(self._sessions[entry.session], "ROLLBACK")
 
     def finish(self) -> None:
         """Complete all sessions at the end of the log."""
@@ -155,7 +172,7 @@ class LoggedLoad:
 
     def transactions(self) -> tuple[SeenTransaction, ...]:
         """Return the kinds of transaction."""
-        return tuple(self.sequences.kinds())
+        return tuple(self.sequences.kinds(self.texts.sql))
 
     def notes(self) -> Iterator[str]:
         """Yield the gaps in the log."""
@@ -176,7 +193,7 @@ class LoggedLoad:
                 f"{self.texts.long} calls left out: their statements have more than {MOST_PARAMETERS} "
                 "parameters"
             )
-        yield from self.sequences.notes()
+        yield from self.sequences.notes(self.texts.sql)
         if self.unread:
             yield f"{self.unread} entries could not be read: they are too long, incomplete or ambiguous"
         if self._failed:
@@ -219,7 +236,8 @@ class LoggedLoad:
             self._fail(entry)
             return
         running = self._running(entry)
-        logged = read_message(entry.message, entry.detail)
+        # The server hides the statement in messages about statements alone; RAISE LOG 'statement: …' has one.
+        logged = None if entry.query else read_message(entry.message, entry.detail)
         if logged is None:
             self.foreign += is_foreign(entry)
             return
@@ -227,6 +245,8 @@ class LoggedLoad:
             self._count(running, logged.ms, entry.at_s)
             return
         self._count(running)
+        if _is_own(running, logged.sent or logged.sql):
+            return
         if logged.is_parse and logged.protocol == "prepared" and is_query(logged.sql):
             self._named += 1
         if not logged.is_execution:
@@ -241,8 +261,10 @@ class LoggedLoad:
 
     def _running(self, entry: LogEntry) -> _Running:
         running = self._sessions.get(entry.session)
+        is_known = entry.line == 1 or entry.message.startswith(_CONNECTED)
+        if running is not None and is_known:
+            running.own = None  # a process id is used again
         if running is None:
-            is_known = entry.line == 1 or entry.message.startswith(_CONNECTED)
             running = self._sessions[entry.session] = _Running(LoggedSession(self.sequences, is_known))
             if len(self._sessions) > _MOST_SESSIONS:
                 self._leave(self._sessions.pop(next(iter(self._sessions))))
@@ -253,8 +275,11 @@ class LoggedLoad:
 
     def _fail(self, entry: LogEntry) -> None:
         """Discard a failed statement, which pg_stat_statements does not count either."""
-        self._failed += bool(entry.query)
         running = self._sessions.get(entry.session)
+        if running is not None and running.own is not None:
+            return
+        if not self.is_sample or (running is not None and running.session.is_in_block):
+            self._failed += bool(entry.query)
         if running is not None and entry.query in {"", running.text}:
             running.waiting = ()
             running.ended_s = None
@@ -310,7 +335,7 @@ class LoggedLoad:
 
     def _take_values(self, running: _Running, one: Execution) -> None:
         values = one.values if running.logged is None else running.logged.values | one.values
-        self.values.add(one.statement, values)
+        self.values.add(one.statement, values, running.began_s)
         if one.part is TransactionPart.BEGIN or not running.session.is_in_block:
             running.so_far.clear()
         self.dependencies.add(running.so_far, one.statement, values)
@@ -321,3 +346,15 @@ class LoggedLoad:
             return waiting
         control = self.texts.executions("BEGIN; COMMIT", is_simple=True)
         return (control[0], *waiting, control[-1]) if len(control) == 2 else waiting
+
+
+def _is_own(running: _Running, text: str) -> bool:
+    """Whether a statement is pgdyno's, in a session of its own or in one that it shares through a pooler."""
+    found = _OWN.match(text)
+    own = None if found is None else found.lastgroup
+    if running.own is None or own == "session":
+        running.own = own
+    is_own = running.own is not None
+    if running.own == "statement" or (running.own == "transaction" and text == "ROLLBACK"):
+        running.own = None
+    return is_own

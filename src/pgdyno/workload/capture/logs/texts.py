@@ -25,11 +25,6 @@ MOST_CHARACTERS = 8_000_000
 """Maximum for all distinct statements: a workload's file is read up to 16 million."""
 # Arbitrary: memory for texts that were seen before, and estimates of what each of them takes.
 _MOST_CACHED_BYTES, _TEXT_BYTES, _VALUE_BYTES = 30_000_000, 1000, 200
-_SAVEPOINT = re.compile(
-    r"(SAVEPOINT|RELEASE(?:\s+SAVEPOINT)?|ROLLBACK(?:\s+(?:WORK|TRANSACTION))?\s+TO(?:\s+SAVEPOINT)?)\s+"
-    r'(?:"[^"]*"|\w+)\s*',
-    re.IGNORECASE,
-)
 # Strings and numbers, and quoted names and comments, which may look as if they contained some.
 _CONSTANT = re.compile(
     r"""('(?:[^']|'')*+'|"[^"]*+"|(?<![\w$.])\d++(?:\.\d++)?(?![\w$.])|--[^\n]*+"""
@@ -167,12 +162,11 @@ def _without_constants(text: str) -> Parameterised:
     """Return a statement without constants, or only its first words if it is not replayed."""
     whole = shared(parameterised(text))
     sql = whole.sql.rstrip(";").rstrip()
-    savepoint = _SAVEPOINT.fullmatch(sql)
-    if savepoint is not None:
-        return replace(whole, sql=executable(f"{savepoint[1]} $1"))
-    if not is_query(sql) and isinstance(look_at(sql), str):
+    if is_query(sql):
+        return replace(whole, sql=sql)
+    if isinstance(look_at(sql), str):
         return Parameterised(shown(sql), {}, {})
-    return replace(whole, sql=sql)
+    return replace(whole, sql=executable(sql))
 
 
 def _shape(text: str) -> tuple[str, list[str]]:

@@ -29,8 +29,31 @@ def test_parameters_that_are_always_the_same_are_tied() -> None:
     assert earlier(*((str(number), str(number)) for number in range(10))) == {(WRITE, 1): [(READ, 1)]}
 
 
+def test_a_call_in_a_loop_is_compared_with_the_latest_calls() -> None:
+    turns = [[(READ, {1: f"{one}"}), (WRITE, {1: f"{one}"})] for one in range(14)]
+    found = dependencies(*([*turns[one], *turns[one + 1]] for one in range(0, 14, 2)))
+    assert found.earlier() == {(WRITE, 1): [(READ, 1)], (READ, 1): []}
+    assert found.again() == {(WRITE, 1): [(READ, 1)]}
+
+
+def test_a_statement_that_is_called_twice_hides_no_tie_of_transactions_that_call_it_once() -> None:
+    once = [[(READ, {1: f"{one}"}), (WRITE, {1: f"{one}"})] for one in range(9)]
+    twice = [[(READ, {1: f"{one}"}), (READ, {1: f"{one + 99}"}), (WRITE, {1: f"{one}"})] for one in range(9)]
+    found = dependencies(*once, *twice)
+    assert (found.earlier(), found.again()) == ({(WRITE, 1): [(READ, 1)]}, {})
+
+
 def test_parameters_that_differ_are_compared_and_not_tied() -> None:
     assert earlier(*((str(number), str(number + number % 2)) for number in range(10))) == {(WRITE, 1): []}
+
+
+def test_a_parameter_that_is_the_same_in_all_turns_repeats_itself() -> None:
+    # Orders of three lines each, which differ in the second parameter.
+    orders = [[(WRITE, {1: f"{one}", 2: f"{one + turn}"}) for turn in range(3)] for one in range(9)]
+    found = dependencies(*orders)
+    assert found.again() == {(WRITE, 1): [(WRITE, 1)]}
+    assert found.earlier() == {(WRITE, 2): []}  # the first line has the same number twice
+    assert dependencies(*([(WRITE, {1: "7"})] * 3 for _ in range(9))).again() == {}  # a constant
 
 
 def test_few_values_that_happen_to_be_the_same_are_no_tie() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fix_log import READ, counts, entry, load, statements
 
+from pgdyno.postgres.guc import RESET_SESSION_SETTINGS, SETTINGS_QUERY
 from pgdyno.workload.capture.logs.entry import LogEntry
 from pgdyno.workload.capture.logs.load import LoggedLoad
 from pgdyno.workload.capture.logs.values import Values
@@ -42,6 +43,21 @@ def test_a_statement_that_failed_is_not_counted() -> None:
     )
     assert counts(found) == {"SELECT a FROM t": (1, 0.0)}
     assert "2 statements failed and are left out; others of their transactions are not" in found.notes()
+
+
+def test_of_a_sample_only_failures_in_its_blocks_are_known_to_be_of_it() -> None:
+    log = (
+        entry("division by zero", severity="ERROR", query="SELECT 1 / 0"),  # of another transaction
+        entry("duration: 0.1 ms  statement: BEGIN"),
+        entry("division by zero", severity="ERROR", query="SELECT 2 / 0"),
+        entry("duration: 0.1 ms  statement: ROLLBACK"),
+        entry("division by zero", severity="ERROR", query="SELECT 3 / 0"),
+    )
+    found = LoggedLoad("shop", Values(is_keeping=False), is_sample=True)
+    found.read(log)
+    found.finish()
+    assert "1 statements failed and are left out; others of their transactions are not" in found.notes()
+    assert "3 statements failed and are left out; others of their transactions are not" in load(*log).notes()
 
 
 def test_execute_that_failed_is_not_counted() -> None:
@@ -90,6 +106,65 @@ def test_other_databases_pgdyno_itself_and_monitoring_are_left_out() -> None:
     )
     assert counts(found) == {"SELECT a FROM t": (1, 0.0)}
     assert found.elsewhere == {"bank": 1}
+
+
+_OWN_FIRST = (
+    """SET LOCAL "transaction_timeout" TO '0'; SET LOCAL "statement_timeout" TO '10s'; """
+    "SELECT pg_catalog.pg_backend_pid()"
+)
+_OWN_LOOK = "SELECT pg_catalog.set_config('transaction_read_only', 'on', true); SELECT b FROM t"
+
+
+def test_statements_of_pgdyno_s_sessions_are_left_out_without_their_names() -> None:
+    session = (
+        """SET "statement_timeout" TO '10s'; SET "lock_timeout" TO '10s'; SET "search_path" TO ''; """
+        """SET "application_name" TO 'pgdyno'"""
+    )
+    own = statements(_OWN_FIRST, session, "ALTER SYSTEM SET log_statement = 'all'")
+    again = [entry("connection received: host=[local]"), *statements("SELECT a FROM t")]
+    assert counts(load(*own, *again)) == {"SELECT a FROM t": (1, 2.0)}
+
+
+def test_statements_of_pgdyno_in_a_session_of_a_pooler_are_left_out() -> None:
+    block = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_OWN_LOOK}"
+    found = load(
+        *statements(_OWN_FIRST, _OWN_LOOK, "SELECT a FROM t", block),
+        entry("execute <unnamed>: SELECT c FROM t WHERE d = $1", "Parameters: $1 = '1'"),
+        entry("syntax error", severity="ERROR", query="SELEC"),
+        *statements("ROLLBACK", "SELECT a FROM t"),
+    )
+    assert counts(found) == {"SELECT a FROM t": (2, 4.0)}
+    assert not any("failed" in note for note in found.notes())
+
+
+_OWN_SETTINGS = RESET_SESSION_SETTINGS.replace("%s", "$1"), SETTINGS_QUERY
+READS, ROLLBACK = f"execute <unnamed>: {READ}", "statement: ROLLBACK"
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"statement: BEGIN", ROLLBACK},  # logged when they have ended
+        {"statement: BEGIN", f"execute <unnamed>: {_OWN_SETTINGS[0]}"},  # logged before they run
+    ],
+)
+def test_the_settings_that_pgdyno_reads_without_its_name_are_left_out(named: set[str]) -> None:
+    messages = "statement: BEGIN", *(f"execute <unnamed>: {one}" for one in _OWN_SETTINGS), ROLLBACK
+    own = [entry(one, application="pgdyno" if one in named else "") for one in messages]  # as reset
+    again = entry(READS, "Parameters: $1 = '42'", application="")
+    found = load(*own, again, *own, again)
+    assert counts(found) == {READ: (2, 0.0)}
+
+
+def test_messages_that_came_during_a_statement_are_about_none() -> None:
+    raised = "SELECT f(1)"
+    found = load(
+        entry("statement: SELECT f(1)"),
+        entry("audit: update t", query=raised),
+        entry("statement: DELETE FROM t", query=raised),
+    )
+    assert counts(found) == {"SELECT f($1)": (1, 0.0)}
+    assert found.foreign == 0
 
 
 def test_entries_without_a_database_are_of_no_other_one() -> None:

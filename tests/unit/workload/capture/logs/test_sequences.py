@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.fix_log import counts, load, statements
 
+from pgdyno.workload.capture.logs.entry import LogEntry
 from pgdyno.workload.capture.logs.load import LoggedLoad
 from pgdyno.workload.capture.logs.values import Values
 
@@ -31,10 +32,83 @@ def test_statements_between_begin_and_commit_are_a_transaction() -> None:
     assert counts(found)["SELECT $1"] == (2, 4.0)
 
 
-def test_kinds_are_the_same_statements_in_the_same_order_however_often_repeated() -> None:
+def test_a_query_that_is_repeated_at_once_is_one_call_however_often() -> None:
     one = statements("BEGIN", "SELECT 1", "SELECT 2", "SELECT 3", "COMMIT")
     other = statements("BEGIN", "SELECT 4", "COMMIT")
     assert transactions(load(*one, *other)) == {(("BEGIN", 1.0), ("SELECT $1", 2.0), ("COMMIT", 1.0)): 2}
+
+
+_READ, _WRITE = "SELECT a FROM t WHERE b = 1", "UPDATE t SET a = 2 WHERE b = 1"
+_READS, _WRITES = ("SELECT a FROM t WHERE b = $1", 1.0), ("UPDATE t SET a = $1 WHERE b = $2", 1.0)
+_BEGIN, _COMMIT = ("BEGIN", 1.0), ("COMMIT", 1.0)
+
+
+def test_the_calls_of_a_loop_stay_together() -> None:
+    twice = statements("BEGIN", _READ, _WRITE, _READ, _WRITE, "COMMIT")
+    once = statements("BEGIN", _READ, _WRITE, "COMMIT")
+    assert transactions(load(*twice, *once, *twice)) == {
+        (_BEGIN, _READS, _WRITES, _READS, _WRITES, _COMMIT): 2,
+        (_BEGIN, _READS, _WRITES, _COMMIT): 1,
+    }
+
+
+def test_savepoints_one_after_the_other_are_not_nested() -> None:
+    sent = "BEGIN", "SAVEPOINT a", _READ, "RELEASE a", "SAVEPOINT b", _WRITE, "RELEASE b", "COMMIT"
+    savepoint, release = ("SAVEPOINT pgdyno", 1.0), ("RELEASE pgdyno", 1.0)
+    assert transactions(load(*statements(*sent))) == {
+        (_BEGIN, savepoint, _READS, release, savepoint, _WRITES, release, _COMMIT): 1
+    }
+    nested = "BEGIN", "SAVEPOINT a", "SAVEPOINT b", _READ, "RELEASE b", "RELEASE a", "COMMIT"
+    [kind] = transactions(load(*statements(*nested)))
+    assert kind == (_BEGIN, savepoint, savepoint, _READS, release, release, _COMMIT)
+
+
+def loop(calls: int, *body: str) -> list[LogEntry]:
+    """Return the entries of a transaction that runs statements ``calls`` times."""
+    return statements("BEGIN", *(body * calls), "COMMIT")
+
+
+def test_many_orders_of_a_kind_are_represented_by_some_of_all_lengths() -> None:
+    # Loops of 1 to 30 calls: each of the 15 orders stands for two lengths, and is the longer one.
+    found = load(*(one for calls in range(1, 31) for one in loop(calls, _READ, _WRITE)))
+    kinds = transactions(found)
+    assert sorted(len(kind) // 2 - 1 for kind in kinds) == list(range(2, 31, 2))
+    assert set(kinds.values()) == {2}
+    assert (
+        "15 transactions are replayed in the order of similar ones: a kind has at most 15 orders of its "
+        "statements" in found.notes()
+    )
+
+
+def test_frequent_orders_keep_their_share_among_many() -> None:
+    rare = [one for calls in range(2, 22) for one in loop(calls, _READ, _WRITE)]
+    found = load(*(one for _ in range(280) for one in loop(1, _READ, _WRITE)), *rare)
+    kinds = transactions(found)
+    assert kinds[_BEGIN, _READS, _WRITES, _COMMIT] == 280
+    assert sum(kinds.values()) == 300
+
+
+_TOGETHER = (
+    "1 transactions are replayed with all calls of a statement together: they have more than 200 calls, or "
+    "too many orders for a file"
+)
+
+
+def test_calls_of_long_transactions_are_together_and_that_is_noted() -> None:
+    found = load(*loop(99, _READ, _WRITE), *loop(100, _READ, _WRITE))
+    reads, writes = (_READS[0], 100.0), (_WRITES[0], 100.0)
+    assert sorted(map(len, transactions(found))) == [4, 200]
+    assert transactions(found)[_BEGIN, reads, writes, _COMMIT] == 1
+    assert _TOGETHER in found.notes()
+
+
+def test_a_file_has_no_room_for_many_large_statements() -> None:
+    many = f"SELECT f({', '.join(['1'] * 1500)})"
+    found = load(*loop(20, many, _READ))
+    [kind] = transactions(found)
+    assert [times for _, times in kind] == [1.0, 20.0, 20.0, 1.0]
+    assert _TOGETHER in found.notes()
+    assert not any("together" in note for note in load(*loop(1, many, _READ)).notes())
 
 
 def test_sessions_are_told_apart() -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from pgdyno.load.switched import SwitchedTurns
-from pgdyno.load.turns import Servers
-from pgdyno.model.experiments.experiment import HostLog, Slice
+from pgdyno.load.turns import Servers, SwitchedTurns
+from pgdyno.model.experiments.slices import HostLog, Slice
 
 
 class Noted:
