@@ -53,7 +53,6 @@ def operations(place: Place, own: Path) -> Iterator[tuple[Operation, ...]]:
         yield (
             Operation("read_auto_conf", lambda _: files.read_auto_conf(), _has_text),
             Operation("replace_auto_conf", lambda number: _replace(files, number), _never),
-            Operation("remove_leftovers", lambda _: files.remove_leftovers(), _never),
             Operation("system_identifier", lambda _: files.system_identifier(), _has_identifier),
             Operation("has_postmaster", lambda _: str(files.has_postmaster()), lambda found: found == "True"),
             Operation("patroni_file", lambda _: str(files.patroni_file()), lambda found: found != "None"),

@@ -68,7 +68,7 @@ WALKS = (
             "apply.apply_advice:apply_request",
             "via cli.apply:command",
             "apply.apply_plan:apply_plan",
-            "apply.apply_plan:_checked",
+            "apply.apply_plan:_FinalPlan.checked",
             "apply.apply:Opened.check",
             "apply.runs.changes:prepare",
             "apply.apply:ApplyRun.carry_out",

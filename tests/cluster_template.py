@@ -20,7 +20,11 @@ INITDB = ("-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
 
 def make_cluster(bin_directory: Path, as_user: Sequence[str], directory: Path) -> Path:
     """Make ``data`` in a directory of the user's, and return it."""
-    template, data = _template(bin_directory, tuple(as_user)), directory / "data"
+    data = directory / "data"
+    if not (bin_directory / "pg_resetwal").exists():  # a server without its client programs
+        _run(*as_user, str(bin_directory / "initdb"), "-D", str(data), *INITDB)
+        return data
+    template = _template(bin_directory, tuple(as_user))
     _run(*as_user, "cp", "--archive", "--reflink=auto", str(template), str(data))
     with (data / "global" / "pg_control").open("r+b") as control:
         control.write(

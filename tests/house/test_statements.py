@@ -45,7 +45,7 @@ _OWN = {
     "postgres/process/workload_databases.py: _make",
     "postgres/sampling/counters.py: read_counters",
     "postgres/sampling/prepared_plans.py: _value",
-    "postgres/sampling/prepared_plans.py: deallocated",
+    "postgres/sampling/prepared_plans.py: _deallocated",
     "postgres/sampling/sessions.py: _look",
 }
 

@@ -1,13 +1,14 @@
 """``pgdyno apply``: check a plan against the present server and machine, and carry it out.
 
-This module checks whether the plan suits them; ``apply/apply.py`` checks whether its changes can be made and
-undone, and makes them.
+The plan is made final, with the files of ``--persist``; then all ``_CHECKS`` run in their order; then it is
+shown or carried out. ``apply/apply.py`` makes the changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 from pgdyno.apply.apply import Checked, Opened, open_for_apply, open_for_preview
@@ -17,14 +18,12 @@ from pgdyno.apply.persist import Persisted, Persisting
 from pgdyno.apply.runs.changes import new_apply_id
 from pgdyno.apply.session.access import ServerAccess, Steps, no_steps
 from pgdyno.apply.session.ownership import check_managers, check_settings
-from pgdyno.apply.session.server_files import ServerFiles
-from pgdyno.apply.session.session import Session
 from pgdyno.base.errors import PermissionNotGivenError, RefusedError, UsageError
 from pgdyno.host.cpu_idling import HALT_POLLING
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.kernel_file import display_name
 from pgdyno.model.plans.journal import ApplyResult, restart_options
-from pgdyno.model.plans.plan import PER_APPLICATION, Plan
+from pgdyno.model.plans.plan import PER_APPLICATION, Change, Plan
 from pgdyno.plan.engine.durability import check_durability, check_found
 from pgdyno.postgres.connection.connection import describe
 from pgdyno.postgres.process.local_machine import machine_claimed
@@ -55,11 +54,42 @@ class ApplyRequest:
 
 
 @dataclass(frozen=True)
-class _Ready:
-    """A plan that passed all checks, with the original values."""
+class _FinalPlan:
+    """A plan with all its changes, on an opened server. Files and values are read at first use."""
 
-    checked: Checked
-    notes: tuple[str, ...]
+    request: ApplyRequest
+    opened: Opened
+    is_preview: bool = False
+
+    @cached_property
+    def persisted(self) -> Persisted | None:
+        """The files that make the plan's changes of the machine persistent; None if not requested."""
+        if not self.request.is_persisted:
+            return None
+        access, target = self.opened.access, self.opened.session.target
+        where = Persisting(Tree(access.host_root), access.host_writers, self.opened.contents, target)
+        return where.files(self.request.plan.host_changes)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """All changes, those of files included."""
+        planned = tuple(line.change for line in self.request.plan.lines)
+        return planned if self.persisted is None else (*planned, *self.persisted.changes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on the persistent files."""
+        return () if self.persisted is None else self.persisted.notes
+
+    @cached_property
+    def checked(self) -> Checked:
+        """The changes with the original values."""
+        return self.opened.check(self.changes)
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The planned settings."""
+        return self.request.plan.settings
 
 
 def apply_plan(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
@@ -74,11 +104,11 @@ def apply_plan(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
             access, request.apply_id, allow_restart=request.allow_restart, steps=request.steps
         ) as run,
     ):
-        ready = _checked(request, run.opened)
-        result = _result(request, run.opened, ready)
-        if not ready.checked.prepared:
+        final = _FinalPlan(request, run.opened)
+        result = _checked(final)
+        if not final.checked.prepared:
             return replace(result, restarts=0)
-        outcomes = run.carry_out(ready.checked.prepared)
+        outcomes = run.carry_out(final.checked.prepared)
         return replace(result, apply_id=request.apply_id, outcomes=outcomes)
 
 
@@ -88,71 +118,71 @@ def preview_apply(access: ServerAccess, request: ApplyRequest) -> ApplyResult:
     Changes nothing, and does not write to the journal.
     """
     with open_for_preview(access) as opened:
-        ready = _checked(request, opened, is_preview=True)
-        return replace(_result(request, opened, ready), is_dry_run=True)
+        return replace(_checked(_FinalPlan(request, opened, is_preview=True)), is_dry_run=True)
 
 
-def _checked(request: ApplyRequest, opened: Opened, *, is_preview: bool = False) -> _Ready:
-    """Run all checks and read the original values. Changes nothing."""
-    _check_server(request, opened.session)
-    check_owners(Tree(opened.access.host_root), request.plan.host_changes)
-    check_found(opened.server, opened.session.target.address)
-    _check_plan(request, opened.server, opened.files)
-    persisted = _persisted(request, opened)
-    checked = opened.check((*(line.change for line in request.plan.lines), *persisted.changes))
-    if not is_preview:
-        _check_restart(opened.access, request, checked.restarting)
-    if request.plan.settings and request.start_check is not None:
-        request.start_check(opened.server, request.plan.settings)
-    notes = (*_notes(request, opened, checked), *_left_out(request.plan, is_preview=is_preview))
-    return _Ready(checked, (*notes, *persisted.notes))
+def _checked(final: _FinalPlan) -> ApplyResult:
+    """Run all checks, and return the facts known before any change. Changes nothing."""
+    request, opened = final.request, final.opened
+    notes = [note for check in _CHECKS if (note := check(final)) is not None]
+    return ApplyResult(
+        apply_id=None,
+        target=opened.session.target.address,
+        outcomes=(),
+        statements=final.checked.statements,
+        restarts=int(bool(final.checked.restarting)),
+        notes=(*notes, *_left_out(request.plan, is_preview=final.is_preview), *final.notes),
+        findings=request.plan.findings,
+        revert_command=opened.access.revert_command,
+        restart_options=restart_options(opened.access.restart_command),
+    )
 
 
-def _persisted(request: ApplyRequest, opened: Opened) -> Persisted:
-    if not request.is_persisted:
-        return Persisted()
-    access = opened.access
-    where = Persisting(Tree(access.host_root), access.host_writers, opened.contents, opened.session.target)
-    return where.files(request.plan.host_changes)
-
-
-def _check_server(request: ApplyRequest, session: Session) -> None:
+def _check_server(final: _FinalPlan) -> None:
     """Refuse a plan for a different server: a DSN with several hosts may lead to another one each time."""
-    here = describe(session.connection)
-    if request.planned_on not in (None, here):
+    planned_on, here = final.request.planned_on, describe(final.opened.session.connection)
+    if planned_on not in (None, here):
         raise RefusedError(
             "the plan was made for a different server than the one connected",
-            detail=f"planned for {request.planned_on}; connected to {here}",
+            detail=f"planned for {planned_on}; connected to {here}",
             hint="name one server, by its own address: --dsn 'host=… port=…'",
         )
 
 
-def _check_plan(request: ApplyRequest, server: Server, files: ServerFiles | None) -> None:
-    wanted = request.plan.settings
-    check_durability(wanted, server)
-    _check_no_per_application(wanted)
-    check_managers(server.managers, files.patroni_file() if files else None)
-    check_settings(server.settings, wanted)
-    check_standby_order(server, wanted, is_order_kept=request.is_standby_order_kept)
-
-
-def _check_no_per_application(wanted: Mapping[str, str]) -> None:
-    for name in sorted(PER_APPLICATION & wanted.keys()):
+def _check_no_per_application(final: _FinalPlan) -> None:
+    for name in sorted(PER_APPLICATION & final.settings.keys()):
+        wanted = final.settings[name]
         raise RefusedError(
-            f"{name} = {wanted[name]} is not set for a whole server",
+            f"{name} = {wanted} is not set for a whole server",
             detail="it suits the statements of one application, but may harm those of another",
-            hint=f"ALTER ROLE name SET {name} = {wanted[name]}; to undo: ALTER ROLE name RESET {name}",
+            hint=f"ALTER ROLE name SET {name} = {wanted}; to undo: ALTER ROLE name RESET {name}",
         )
 
 
-def _check_restart(access: ServerAccess, request: ApplyRequest, keys: tuple[str, ...]) -> None:
-    if keys and not request.allow_restart:
+def _check_managers(final: _FinalPlan) -> str | None:
+    files = final.opened.files
+    check_managers(final.opened.server.managers, files.patroni_file() if files else None)
+    return None if files else "the server's files are not accessible: a revert will use only ALTER SYSTEM"
+
+
+def _check_changes(final: _FinalPlan) -> str | None:
+    unknown = final.checked.unknown_edits
+    return (
+        None if unknown is None else f"could not check the configuration files for edits by others: {unknown}"
+    )
+
+
+def _check_restart(final: _FinalPlan) -> None:
+    keys = final.checked.restarting
+    if not keys or final.is_preview:
+        return
+    if not final.request.allow_restart:
         raise PermissionNotGivenError(
-            f"{len(keys)} of {len(request.plan.lines)} changes need a restart, which was not allowed",
+            f"{len(keys)} of {len(final.request.plan.lines)} changes need a restart, which was not allowed",
             detail=", ".join(keys),
             hint="--allow-restart allows one restart",
         )
-    if keys and access.restarter is None:
+    if final.opened.access.restarter is None:
         raise UsageError(
             "the plan needs a restart, but pgdyno does not know how to restart this server",
             detail=", ".join(keys),
@@ -160,15 +190,37 @@ def _check_restart(access: ServerAccess, request: ApplyRequest, keys: tuple[str,
         )
 
 
-def _notes(request: ApplyRequest, opened: Opened, checked: Checked) -> tuple[str, ...]:
-    notes = []
-    if opened.files is None:
-        notes.append("the server's files are not accessible: a revert will use only ALTER SYSTEM")
-    if checked.unknown_edits is not None:
-        notes.append(f"could not check the configuration files for edits by others: {checked.unknown_edits}")
-    if checked.restarting and request.start_check is None and not request.is_start_tried:
-        notes.append("the start was not tested beforehand: the server's programs are not accessible")
-    return tuple(notes)
+def _check_start(final: _FinalPlan) -> str | None:
+    request = final.request
+    if request.start_check is not None:
+        if final.settings:
+            request.start_check(final.opened.server, final.settings)
+    elif final.checked.restarting and not request.is_start_tried:
+        return "the start was not tested beforehand: the server's programs are not accessible"
+    return None
+
+
+_CHECKS: tuple[Callable[[_FinalPlan], str | None], ...] = (
+    _check_server,
+    lambda final: check_owners(Tree(final.opened.access.host_root), final.request.plan.host_changes),
+    lambda final: check_found(final.opened.server, final.opened.session.target.address),
+    lambda final: check_durability(final.settings, final.opened.server),
+    _check_no_per_application,
+    _check_managers,
+    lambda final: check_settings(final.opened.server.settings, final.settings),
+    lambda final: check_standby_order(
+        final.opened.server, final.settings, is_order_kept=final.request.is_standby_order_kept
+    ),
+    _check_changes,
+    _check_restart,
+    _check_start,
+)
+"""All checks of a plan, in order. Each refuses the plan, or returns a note for the user or None.
+
+First whether this server and machine may be changed at all, then whether the values are harmless here and
+accepted: no other reason counts if they are not. Only then the rights, edits by others and original values,
+which need queries, and the user's permission. Last the trial start, which takes seconds.
+"""
 
 
 def _left_out(plan: Plan, *, is_preview: bool) -> Iterator[str]:
@@ -179,18 +231,3 @@ def _left_out(plan: Plan, *, is_preview: bool) -> Iterator[str]:
         yield f"not changed, because its effect has not been measured ({how}): {names}"
     if is_preview and any(line.change.lever == HALT_POLLING for line in plan.lines):
         yield "idle polling is tested briefly first, and left out if it does not shorten wake-ups here"
-
-
-def _result(request: ApplyRequest, opened: Opened, ready: _Ready) -> ApplyResult:
-    """Return the facts known before any change."""
-    return ApplyResult(
-        apply_id=None,
-        target=opened.session.target.address,
-        outcomes=(),
-        statements=ready.checked.statements,
-        restarts=int(bool(ready.checked.restarting)),
-        notes=ready.notes,
-        findings=request.plan.findings,
-        revert_command=opened.access.revert_command,
-        restart_options=restart_options(opened.access.restart_command),
-    )

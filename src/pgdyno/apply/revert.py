@@ -30,6 +30,7 @@ from pgdyno.apply.writers.alter_system import AlterSystemWriter
 from pgdyno.apply.writers.program import former_programs
 from pgdyno.base.errors import (
     ConnectionFailedError,
+    LockHeldError,
     PgdynoError,
     StillChangedError,
     UsageError,
@@ -94,6 +95,44 @@ def revert(access: ServerAccess, request: RevertRequest) -> RevertResult:
             ) from error
         running = _revert_running(access, request, journal)
         return replace(running, restarts=running.restarts + 1)
+
+
+def give_back(access: ServerAccess, request: RevertRequest, lock_wait_s: float = 60.0) -> None:
+    """Undo a temporary apply; wait at most ``lock_wait_s`` while another pgdyno holds the journal.
+
+    Raises: StillChangedError if others changed a setting since, or the journal was not released in
+    time; the errors of revert.
+    """
+    deadline_s = time.monotonic() + lock_wait_s
+    result: RevertResult | None = None
+    while result is None:
+        try:
+            result = revert(access, request)
+        except LockHeldError as error:
+            try:
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(_POLL_S)
+            except (LockHeldError, KeyboardInterrupt) as ended:
+                raise _not_given_back(access, request, as_pgdyno_error(ended)) from error
+    if not result.is_complete:
+        raise StillChangedError(
+            "someone else changed the server in the meantime",
+            detail="the settings that they changed were left alone",
+            hint="pgdyno status shows them; pgdyno revert --drifted=overwrite restores the original values",
+        )
+
+
+def _not_given_back(access: ServerAccess, request: RevertRequest, error: PgdynoError) -> PgdynoError:
+    """Return the error for a revert that did not start: ``error`` itself if nothing is to revert."""
+    receipts = read_journal(access.journal_directory).open
+    if not any(one.apply_id == request.apply_id for one in receipts):
+        return error
+    return StillChangedError(
+        f"{error.message}; the temporary configuration is still in force",
+        detail=error.detail,
+        hint=f"when the other pgdyno has ended: {access.revert_command}",
+    )
 
 
 def preview_revert(access: ServerAccess, request: RevertRequest) -> RevertResult:

@@ -149,8 +149,8 @@ def duration(duration_s: float) -> str:
     if size_s < 59.95:
         return f"{plain(duration_s)}{SPACE}s"
     if size_s < 3599.5:
-        return _two_units(duration_s, 60, "min", "s")
-    return _two_units(duration_s / 60, 60, "h", "min")
+        return _two_units(duration_s, "min", "s")
+    return _two_units(duration_s / 60, "h", "min")
 
 
 def short_duration(duration_s: float) -> str:
@@ -174,8 +174,8 @@ def p_value(probability: float) -> str:
     return "< 0.001" if probability < 0.001 else f"{probability:.3f}"
 
 
-def _two_units(amount: float, base: int, large: str, small: str) -> str:
-    whole, rest = divmod(round(abs(amount)), base)
+def _two_units(amount: float, large: str, small: str) -> str:
+    whole, rest = divmod(round(abs(amount)), 60)
     text = f"{whole}{SPACE}{large}" + (f" {rest}{SPACE}{small}" if rest else "")
     return MINUS + text if amount < 0 else text
 

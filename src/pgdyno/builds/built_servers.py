@@ -16,9 +16,7 @@ from pgdyno.base.facts import Unknown
 from pgdyno.builds.product.debian_package import package_name
 from pgdyno.builds.product.manifest import Manifest, read_manifest
 from pgdyno.host.architecture import is_foreign
-from pgdyno.measure.conditions import Conditions
 from pgdyno.model.plans.recipe import PATCHED, UNHARDENED, KnownBuild
-from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.process.registry import NEWEST, is_packaged, registered_servers
 from pgdyno.postgres.process.workspace import Workspace
 
@@ -64,15 +62,6 @@ def require_not_packaged(prefix: Path, manifest: Manifest) -> None:
             detail=f"{prefix} is managed by dpkg",
             hint=f"apt-get remove {package_name(manifest)} removes it",
         )
-
-
-def builds_to_choose(conditions: Conditions) -> tuple[KnownBuild, ...] | None:
-    """Return the builds that scratch servers could run instead; None: the present installation is unknown."""
-    if conditions.installation is None:
-        return None
-    return known_builds(
-        workspace(), conditions.installation.bin_directory, accepts_patches=conditions.accepts_patches
-    )
 
 
 def known_builds(place: Workspace, in_use: Path, *, accepts_patches: bool = False) -> tuple[KnownBuild, ...]:

@@ -9,8 +9,9 @@ from pgdyno.host.kernel_file import display_name
 
 if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.accelerate.attached_server import AttachedAcceleration
-    from pgdyno.accelerate.build_advice import BuildAdvice
-    from pgdyno.accelerate.view import PerApplication
+    from pgdyno.accelerate.request import BuildAdvice
+    from pgdyno.measure.decisions.plan_decision import PlanDecision
+    from pgdyno.model.experiments.experiment import Experiment
     from pgdyno.model.plans.plan import Plan
 
 
@@ -73,17 +74,20 @@ def _print_applied(result: AttachedAcceleration) -> None:
 def _document(result: AttachedAcceleration) -> dict[str, object]:
     from pgdyno.accelerate.view import without_per_application
     from pgdyno.base.document import to_document
+    from pgdyno.model.plans.terms import PLAN
     from pgdyno.results.documents import comparison_document
 
     done = result.acceleration
     without = without_per_application(done.experiment)
     return {
-        "decision": {
-            "state": done.decision.state.value,
-            "sentence": done.decision.sentence,
-            "minutes_to_decide": done.minutes_to_decide,
+        "decision": {"variant": PLAN, **_decision_document(done.decision, done.experiment)},
+        "without_per_application": None
+        if without is None
+        else {
+            "variant": without.variant,
+            "settings": list(without.settings),
+            **_decision_document(without.decision, done.experiment),
         },
-        "without_per_application": None if without is None else _without_document(without),
         "is_accepted": done.decision.pays,
         "reasons": list(done.decision.reasons),
         "plan": to_document(done.plan),
@@ -100,12 +104,15 @@ def _document(result: AttachedAcceleration) -> dict[str, object]:
     }
 
 
-def _without_document(without: PerApplication) -> dict[str, object]:
+def _decision_document(decision: PlanDecision, experiment: Experiment) -> dict[str, object]:
+    from pgdyno.measure.decisions.plan_decision import minutes_to_decide
+
     return {
-        "variant": without.variant,
-        "settings": list(without.settings),
-        "state": without.decision.state.value,
-        "sentence": without.decision.sentence,
+        "state": decision.state.value,
+        "is_accepted": decision.pays,
+        "sentence": decision.sentence,
+        "minutes_to_decide": minutes_to_decide(experiment, decision),
+        "reasons": list(decision.reasons),
     }
 
 

@@ -10,8 +10,7 @@ from pgdyno.base.errors import UsageError
 from pgdyno.cli.output import warn
 
 if TYPE_CHECKING:  # imported late to keep --help fast
-    from pgdyno.measure.arenas.load_source import LoadSource
-    from pgdyno.measure.conditions import Conditions
+    from pgdyno.measure.conditions import Conditions, LoadSource
     from pgdyno.model.cells.cell import CellHosts
 
 

@@ -21,7 +21,7 @@ from pgdyno.cli._rewritten_commands import LOADED_BY_CELL, LOADED_THERE
 from pgdyno.cli.output import Relayed
 
 if TYPE_CHECKING:  # imported late to keep --help fast
-    from pgdyno.measure.arenas.load_source import LoadSource
+    from pgdyno.measure.conditions import LoadSource
     from pgdyno.model.cells.cell import CellHosts
 
 WORDS = "pgdyno.words"

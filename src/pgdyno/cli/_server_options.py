@@ -118,6 +118,18 @@ def parse_layers(text: str) -> tuple[Layer, ...]:
     return tuple(known[name] for name in names)
 
 
+def layers_to_measure(text: str | None, *, is_attached: bool = False) -> tuple[Layer, ...]:
+    """Return the layers of ``--layers``, or by default all that may be changed. Raises: UsageError."""
+    from pgdyno.postgres.process.local_machine import may_change_host
+
+    if text is not None:
+        return parse_layers(text)
+    if is_attached:
+        return (Layer.APPLICATION,)
+    of_the_machine = (Layer.SYSTEM, Layer.HARDWARE) if may_change_host() else ()
+    return (Layer.APPLICATION, Layer.COMPILER, *of_the_machine)
+
+
 def lever_option(command: Decorated) -> Decorated:
     """Add the option that names individual levers."""
     return click.option(
@@ -173,11 +185,14 @@ def inspect_named_server(
     dsn: str | None, pgdata: Path | None, *, is_embedded: bool, figures: Figures
 ) -> Inspection:
     """Inspect the server that the options name; by default, the one that libpq's environment names."""
-    from pgdyno.plan.inspection.inspect import inspect_data_directory, inspect_dsn, inspect_here
+    from pgdyno.plan.inspection.inspect import (
+        inspect_data_directory,
+        inspect_dsn,
+        inspect_here,
+        running_embedded,
+    )
 
     if is_embedded:
-        from pgdyno.plan.inspection.embedded_server import running_embedded
-
         with running_embedded() as embedded_dsn:
             return inspect_dsn(embedded_dsn, figures)
     if pgdata is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pgdyno.base.errors import PermissionNotGivenError, UsageError
+from pgdyno.cli._changing import restart_command_option, standbys_option
 from pgdyno.cli._server_options import StatedFigures, parse_size, warn_about_password
 from pgdyno.cli.output import echo
 from pgdyno.cli.quantities import duration
@@ -50,14 +51,8 @@ _OPTIONS = (
         is_flag=True,
         help="With --dsn: restart the server during the search, to also try settings that need a restart.",
     ),
-    click.option(
-        "--restart-command", metavar="COMMAND", help="Command that restarts the server, run without a shell."
-    ),
-    click.option(
-        "--standbys-done",
-        is_flag=True,
-        help="Confirm that the standbys already have the raised limits, or the primary the lowered ones.",
-    ),
+    restart_command_option,
+    standbys_option,
 )
 _KEPT_PLANS = (
     "Sessions that were open during the search may keep plans of prepared statements made under settings "
@@ -82,7 +77,7 @@ class InPlace:
     limit_memory: str | None
     maintenance_window: bool
     restart_command: str | None
-    standbys_done: bool
+    is_standby_order_kept: bool
 
     def check(self, others: Mapping[str, Any]) -> None:
         """Refuse conflicting options; ``others`` are the options common to all searches.
@@ -132,7 +127,7 @@ class InPlace:
             groups = len(workloads_by_server(tuple(request.conditions.workloads.values())))
             echo(f"{attached.target} is restarted {restarts_text(groups)}", err=True)
         access = server_access(dsn, self.restart_command)
-        allowed = Allowed(limits, self.maintenance_window, self.standbys_done)
+        allowed = Allowed(limits, self.maintenance_window, self.is_standby_order_kept)
         return tune_in_place(attached, request, access, progress, listener, allowed)
 
     def _limits(self) -> OwnerLimits:

@@ -12,6 +12,7 @@ import click
 
 from pgdyno.base.errors import UsageError
 from pgdyno.cli._acceleration import print_acceleration
+from pgdyno.cli._changing import restart_command_option, standbys_option
 from pgdyno.cli._load_hosts import refuse_with_cell, with_load_from
 from pgdyno.cli._measuring_options import (
     as_booted_option,
@@ -26,7 +27,7 @@ from pgdyno.cli._measuring_options import (
 from pgdyno.cli._server_options import (
     StatedFigures,
     figures_options,
-    parse_layers,
+    layers_to_measure,
     warn_about_password,
 )
 from pgdyno.cli.output import echo, json_option, open_progress
@@ -39,7 +40,7 @@ if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.accelerate.attached_server import AttachedAcceleration
     from pgdyno.accelerate.request import AccelerateRequest
     from pgdyno.base.ports import Progress
-    from pgdyno.measure.arenas.load_source import LoadSource
+    from pgdyno.measure.conditions import LoadSource
     from pgdyno.postgres.process.installation import Installation
 
 _STILL_CHANGED = 3  # exit code
@@ -160,14 +161,8 @@ def _loss(context: click.Context, parameter: click.Parameter, text: str) -> floa
     is_flag=True,
     help="With --dsn: apply the plan if it pays, although it was measured on a bundled workload.",
 )
-@click.option(
-    "--restart-command", metavar="COMMAND", help="Command that restarts the server, run without a shell."
-)
-@click.option(
-    "--standbys-done",
-    is_flag=True,
-    help="Confirm that the standbys already have the raised limits, or the primary the lowered ones.",
-)
+@restart_command_option
+@standbys_option
 @figures_options
 @json_option
 def command(*, is_json: bool, **options: Any) -> None:
@@ -224,7 +219,7 @@ class _Given:
     allow_restart: bool
     yes: bool
     restart_command: str | None
-    standbys_done: bool
+    is_standby_order_kept: bool
     figures: StatedFigures
 
     def run(self, progress: Progress) -> AttachedAcceleration:
@@ -311,7 +306,9 @@ class _Given:
         if self.allow_restart:
             echo(f"{attached.target} is restarted {self._restart_limit(request)}", err=True)
         watch = Pace() if self._is_watched else None
-        permissions = Permissions(self.allow_load, self.allow_restart, self.yes, self.standbys_done, watch)
+        permissions = Permissions(
+            self.allow_load, self.allow_restart, self.yes, self.is_standby_order_kept, watch
+        )
         access = server_access(dsn, self.restart_command)
         report = partial(echo, err=True)
         return accelerate_attached(attached, request, access, progress, permissions, report)
@@ -356,7 +353,9 @@ class _Given:
         if self.phase is Phase.CYCLE:
             require_writing(workloads.values())
         plan = PlanRequest(
-            figures=self.figures.parsed(), layers=self._layers(), may_change_host=may_change_host()
+            figures=self.figures.parsed(),
+            layers=layers_to_measure(self.layers, is_attached=self.dsn is not None),
+            may_change_host=may_change_host(),
         )
         stretch_s = 0.0 if self.attribute else _STRETCH_S  # with many servers it would take most of the time
         conditions = Conditions(
@@ -384,13 +383,3 @@ class _Given:
             plan=plan,
             attribute=None if self.attribute is None else Attribute(self.attribute),
         )
-
-    def _layers(self) -> tuple[Layer, ...]:
-        from pgdyno.postgres.process.local_machine import may_change_host
-
-        if self.layers is not None:
-            return parse_layers(self.layers)
-        if self.dsn is not None:
-            return (Layer.APPLICATION,)
-        of_the_machine = (Layer.SYSTEM, Layer.HARDWARE) if may_change_host() else ()
-        return (Layer.APPLICATION, Layer.COMPILER, *of_the_machine)

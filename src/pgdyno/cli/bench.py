@@ -12,7 +12,7 @@ from pgdyno.cli.output import json_option
 
 if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.base.ports import Progress
-    from pgdyno.measure.arenas.load_source import LoadSource
+    from pgdyno.measure.conditions import LoadSource
     from pgdyno.model.experiments.experiment import Experiment
 
 

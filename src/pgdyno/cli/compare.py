@@ -11,7 +11,7 @@ from pgdyno.cli.measuring import Measuring
 from pgdyno.cli.output import json_option
 
 if TYPE_CHECKING:  # imported late to keep --help fast
-    from pgdyno.measure.arenas.load_source import LoadSource
+    from pgdyno.measure.conditions import LoadSource
 
 
 @click.command(

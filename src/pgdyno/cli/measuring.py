@@ -13,8 +13,7 @@ from pgdyno.model.experiments.experiment import Design, Phase
 from pgdyno.model.experiments.workload import PREPARED
 
 if TYPE_CHECKING:  # imported late to keep --help fast
-    from pgdyno.measure.arenas.load_source import LoadSource
-    from pgdyno.measure.conditions import Conditions
+    from pgdyno.measure.conditions import Conditions, LoadSource
     from pgdyno.model.experiments.workload import Workload
     from pgdyno.postgres.process.installation import Installation
 

@@ -19,9 +19,8 @@ from pgdyno.cli.output import echo, json_option, print_json
 from pgdyno.cli.study_options import StudyCommand, refuse_all_but, taken_out
 
 if TYPE_CHECKING:  # imported late to keep --help fast
-    from pgdyno.measure.arenas.load_source import LoadSource
     from pgdyno.measure.bundled_study import BundledStudy, Sizing
-    from pgdyno.measure.conditions import Conditions
+    from pgdyno.measure.conditions import Conditions, LoadSource
 
 _SET_BY_FILE = {
     "factors": "--factor",

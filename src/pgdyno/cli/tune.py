@@ -18,15 +18,14 @@ from pgdyno.cli._measuring_options import (
     seed_option,
     workload_option,
 )
-from pgdyno.cli._server_options import StatedFigures, figures_options, parse_layers
+from pgdyno.cli._server_options import StatedFigures, figures_options, layers_to_measure
 from pgdyno.cli._tuning_in_place import InPlace, in_place_options
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.cli.quantities import duration
 from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
-from pgdyno.model.plans.plan import Layer
 
 if TYPE_CHECKING:  # imported late to keep --help fast
-    from pgdyno.measure.arenas.load_source import LoadSource
+    from pgdyno.measure.conditions import LoadSource
     from pgdyno.model.tuning.tuning import Removal, Trial, Tuning
     from pgdyno.postgres.process.installation import Installation
     from pgdyno.tune.tune_request import TuneRequest
@@ -199,7 +198,9 @@ class _Given:
             base=Variant("default"),
             budget_s=self.budget_s,
             plan=PlanRequest(
-                figures=self.figures.parsed(), layers=self._layers(), may_change_host=may_change_host()
+                figures=self.figures.parsed(),
+                layers=layers_to_measure(self.layers),
+                may_change_host=may_change_host(),
             ),
             sampler=self.sampler,
             most_trials=self.trials,
@@ -207,14 +208,6 @@ class _Given:
             is_attributed=self.attribute,
             warm_start=self.warm_start,
         )
-
-    def _layers(self) -> tuple[Layer, ...]:
-        from pgdyno.postgres.process.local_machine import may_change_host
-
-        if self.layers is not None:
-            return parse_layers(self.layers)
-        of_the_machine = (Layer.SYSTEM, Layer.HARDWARE) if may_change_host() else ()
-        return (Layer.APPLICATION, Layer.COMPILER, *of_the_machine)
 
 
 class _Printer:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pgdyno.host.processes.code_segment import CodeSegment
+from pgdyno.host.processes.elf import CodeSegment
 from pgdyno.profile.records.microarchitecture import (
     PAGE_BYTES,
     SHARES,

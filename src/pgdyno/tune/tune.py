@@ -15,11 +15,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from pgdyno.accelerate.arms import note_on_buffers
-from pgdyno.accelerate.planning import inspect_scratch, plan_for
+from pgdyno.accelerate.planning import builds_to_choose, inspect_scratch, plan_for
 from pgdyno.accelerate.profiled_plan import LEAST_BUDGET_S, baseline_profiles
 from pgdyno.base.errors import UsageError
 from pgdyno.base.ports import Progress
-from pgdyno.builds.built_servers import builds_to_choose
 from pgdyno.measure.arenas.opening import kept_awake, open_scratch_arena
 from pgdyno.measure.design.parts import notes_on_parts, parts_of, taken_apart
 from pgdyno.measure.design.schedule import for_arms

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.fix_disk import small_disk
 from tests.fix_restarts import LIMIT_S, in_vain
-from tests.fix_servers import RealServer, running_server
+from tests.fix_servers import RealServer
 from tests.integration.journal_support import (
     NOWHERE,
     access_to,
@@ -21,7 +21,6 @@ from tests.integration.journal_support import (
     pg_ctl_restart,
     plan_of,
     snapshot,
-    under_pg_ctl,
     write_auto_conf,
 )
 
@@ -54,18 +53,6 @@ from pgdyno.postgres.process.local_machine import workspace
 pytestmark = pytest.mark.server
 
 LIBRARY_THAT_IS_MISSING = {"shared_preload_libraries": "no_such_library"}
-
-
-@pytest.fixture(scope="module")
-def server(pg18_bin: Path) -> Iterator[RealServer]:
-    """A PostgreSQL 18 that pg_ctl restarts; every test leaves it as it was."""
-    with running_server(pg18_bin) as started, under_pg_ctl(started):
-        yield started
-
-
-@pytest.fixture
-def access(server: RealServer, tmp_path: Path) -> ServerAccess:
-    return access_to(server, tmp_path / "journal")
 
 
 @pytest.fixture(autouse=True)
@@ -187,6 +174,26 @@ def test_a_value_that_the_server_would_not_take_is_found_before_anything_is_chan
     access: ServerAccess, settings: dict[str, str], message: str
 ) -> None:
     assert refused(access, ApplyRequest(plan_of(**settings)), SettingError).message == message
+
+
+@pytest.mark.parametrize(
+    ("settings", "planned_on", "error"),
+    [
+        ({"fsync": "off"}, "host=standby port=5432 dbname=a user=b", RefusedError),
+        ({"fsync": "off", "nonesuch": "1"}, None, DurabilityError),
+        ({"plan_cache_mode": "force_generic_plan", "nonesuch": "1"}, None, RefusedError),
+        ({"shared_buffers": "96MB", "work_mem": "1kB"}, None, SettingError),
+    ],
+)
+def test_of_several_reasons_the_first_of_the_order_is_given(
+    access: ServerAccess, settings: dict[str, str], planned_on: str | None, error: type[PgdynoError]
+) -> None:
+    """The server, its data, other sessions, the values; the permission to restart comes after all."""
+    request = ApplyRequest(plan_of(**settings), planned_on=planned_on)
+    applied = refused(access, request, error)
+    with pytest.raises(error) as previewed:
+        preview_apply(access, request)
+    assert previewed.value.message == applied.message
 
 
 def test_durability_is_locked(access: ServerAccess) -> None:

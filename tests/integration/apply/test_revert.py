@@ -43,18 +43,6 @@ pytestmark = pytest.mark.server
 ALL = RevertRequest(is_all=True, allow_restart=True)
 
 
-@pytest.fixture(scope="module")
-def server(pg18_bin: Path) -> Iterator[RealServer]:
-    """A PostgreSQL 18 that pg_ctl restarts; every test leaves it as it was."""
-    with running_server(pg18_bin) as started, under_pg_ctl(started):
-        yield started
-
-
-@pytest.fixture
-def access(server: RealServer, tmp_path: Path) -> ServerAccess:
-    return access_to(server, tmp_path / "journal")
-
-
 @pytest.fixture(autouse=True)
 def _nothing_is_left(server: RealServer) -> Iterator[None]:
     before = snapshot(server)

@@ -24,7 +24,7 @@ from tests.fix_machine import (
     chosen,
     nothing_beside,
 )
-from tests.fix_servers import RealServer, running_server
+from tests.fix_servers import RealServer
 from tests.integration.host_driver import asking
 from tests.integration.journal_support import (
     access_to,
@@ -32,7 +32,6 @@ from tests.integration.journal_support import (
     pg_ctl_restart,
     plan_of,
     snapshot,
-    under_pg_ctl,
     with_files,
 )
 
@@ -64,18 +63,6 @@ MOST_THEFTS = 5
 SERVERS_BESIDE = 8  # of other tests, which take huge pages where there are any
 FILES = {SWAPPINESS: "7", DIRTY: "536870912"}
 BOTH = with_files(plan_of(work_mem="8MB"), FILES)
-
-
-@pytest.fixture(scope="module")
-def server(pg18_bin: Path) -> Iterator[RealServer]:
-    """A PostgreSQL 18 that pg_ctl restarts; every test leaves it as it was."""
-    with running_server(pg18_bin) as started, under_pg_ctl(started):
-        yield started
-
-
-@pytest.fixture
-def access(server: RealServer, tmp_path: Path) -> ServerAccess:
-    return access_to(server, tmp_path / "journal")
 
 
 @pytest.fixture(autouse=True)

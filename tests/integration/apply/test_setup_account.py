@@ -46,6 +46,7 @@ def test_it_is_made_shown_and_removed(etc: OwnEtc) -> None:
     reverted = etc.pgdyno("revert")  # no server is asked
     assert reverted.returncode == 0, reverted.stderr
     assert reverted.stdout.startswith("1 change undone on ")
+    assert reverted.stdout.endswith("shell /usr/sbin/nologin → not set\n")
     assert etc.users() == before
     assert etc.pgdyno("status").stdout.startswith("Nothing is applied.")
 

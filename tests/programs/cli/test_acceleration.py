@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,12 @@ from tests.golden.synthetic import experiment, plan
 from tests.golden.synthetic_layers import experiment as with_layers
 
 from pgdyno.accelerate.attached_server import AttachedAcceleration
-from pgdyno.accelerate.build_advice import BuildAdvice
-from pgdyno.accelerate.request import Acceleration
+from pgdyno.accelerate.request import Acceleration, BuildAdvice
 from pgdyno.base.errors import UsageError
 from pgdyno.cli._acceleration import print_acceleration
 from pgdyno.cli.main import cli
 from pgdyno.measure.decisions.plan_decision import PlanDecision, PlanState
+from pgdyno.model.variants.variant import Variant
 
 OPEN = PlanDecision(PlanState.UNDECIDED, "It is not decided.", ("why",), rounds_to_decide=6)
 
@@ -44,6 +45,32 @@ def test_json_has_the_state_in_one_field(capsys: pytest.CaptureFixture[str]) -> 
     assert document["decision"]["sentence"] == "It is not decided."
     assert document["decision"]["minutes_to_decide"] == pytest.approx(6 * minutes_per_round())
     assert (document["is_accepted"], document["reasons"]) == (False, ["why"])
+    decision = document["decision"]
+    assert (decision["variant"], decision["is_accepted"], decision["reasons"]) == ("plan", False, ["why"])
+    assert document["without_per_application"] is None
+
+
+def test_json_has_the_decision_on_what_is_applied_in_the_same_fields(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # The part has the figures of "without-application": 1.25 and 0.93 times the baseline.
+    name, base = "without-plan_cache_mode", with_layers()
+    blocks = tuple(
+        replace(block, arms=(*block.arms, *(replace(arm, variant=name) for arm in block.arms[2:3])))
+        for block in base.blocks
+    )
+    assert base.blocks[0].arms[2].variant == "without-application"
+    found = replace(base, variants=(*base.variants, Variant(name)), blocks=blocks)
+    pays = PlanDecision(PlanState.PAYS, "The plan pays.", ())
+    print_acceleration(AttachedAcceleration(Acceleration(plan(), pays, found), None, None), is_json=True)
+    document = json.loads(capsys.readouterr().out)
+    part = document["without_per_application"]
+    assert (part["variant"], part["settings"]) == (name, ["plan_cache_mode"])
+    assert (part["state"], part["is_accepted"]) == ("slower somewhere", False)
+    assert part["sentence"].startswith("The plan does not pay, a workload is slower: throughput +25.")
+    assert part["reasons"][0].startswith("sysbench-read-only: throughput +25.")
+    assert set(document["decision"]) == set(part) - {"settings"}
+    assert (document["decision"]["is_accepted"], document["is_accepted"]) == (True, True)
 
 
 @pytest.mark.usefixtures("home")

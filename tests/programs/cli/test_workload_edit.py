@@ -70,7 +70,7 @@ def test_mistakes_are_named_and_kept_for_the_next_time(
     use_editor(monkeypatch, tmp_path, 'sed -i s/clients.*/clients\\ =\\ 0/ "$2"')
     with pytest.raises(UsageError) as caught:
         edit_workload(file)
-    assert caught.value.detail == "workload.clients: Input should be greater than or equal to 1"
+    assert caught.value.detail == ('"workload.clients": input should be greater than or equal to 1, found 0')
     assert caught.value.hint == f'"{file}" is unchanged; run the same command to continue with "{file}.draft"'
     assert file.read_text() == WORKLOAD
     use_editor(monkeypatch, tmp_path, 'sed -i s/clients.*/clients\\ =\\ 2/ "$2"')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgdyno.host.processes.code_segment import CodeSegment
+from pgdyno.host.processes.elf import CodeSegment
 from pgdyno.profile.records.microarchitecture import Elsewhere, HotCode, PageHeat, TextLayout
 from pgdyno.profile.text_layout import ExecutedCode, HowKnown, fewest, hot_bytes, text_layout
 

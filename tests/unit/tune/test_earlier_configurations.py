@@ -15,8 +15,9 @@ from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.base.errors import StorageError, UsageError
 from pgdyno.measure.conditions import Conditions
-from pgdyno.model.experiments.experiment import Design, Experiment, Slice
+from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
+from pgdyno.model.experiments.slices import Slice
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.plans.plan import Layer
 from pgdyno.model.tuning.space import Dimension, Space

@@ -68,7 +68,8 @@ def advanced(
     if state not in _NEXT[receipt.state]:
         raise StorageError(f"receipt {receipt.id} cannot change from {receipt.state} to {state}")
     former_note = None if state in _CLOSING else receipt.note  # a failure's note ends when it is undone
-    return replace(receipt, state=state, effective=effective or receipt.effective, note=note or former_note)
+    former = None if state is ReceiptState.REVERTED else receipt.effective  # undone, a key may have no value
+    return replace(receipt, state=state, effective=effective or former, note=note or former_note)
 
 
 def receipt_document(receipt: Receipt) -> Json:

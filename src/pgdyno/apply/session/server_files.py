@@ -65,14 +65,6 @@ class ServerFiles:
                 raise self._failure("write", error) from error
         return True
 
-    def remove_leftovers(self) -> None:
-        """Remove the file that a killed pgdyno may have left next to postgresql.auto.conf."""
-        with self._opened() as (directory, _):
-            try:
-                directory.remove(_TEMPORARY)
-            except OSError as error:
-                raise self._failure("write", error) from error
-
     def owner(self) -> int:
         """Return the uid of the owner of the data directory and its control file."""
         with self._opened() as (directory, _):

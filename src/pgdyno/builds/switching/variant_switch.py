@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pgdyno.apply.apply_plan import ApplyRequest, apply_plan
-from pgdyno.apply.ledger.log import read_journal
-from pgdyno.apply.revert import RevertRequest, revert
+from pgdyno.apply.revert import RevertRequest, give_back
 from pgdyno.apply.session.access import ServerAccess
-from pgdyno.base.errors import LockHeldError, PgdynoError, StillChangedError, as_pgdyno_error
-from pgdyno.model.plans.journal import ApplyResult, RevertResult
+from pgdyno.model.plans.journal import ApplyResult
 from pgdyno.model.plans.plan import Plan
 from pgdyno.model.variants.variant import Variant
-
-_POLL_S = 0.2
 
 
 @dataclass
@@ -74,38 +69,5 @@ class Switch:
             allow_restart=self.allow_restart,
             is_standby_order_kept=self.is_standby_order_kept,
         )
-        result = self._reverted(request)
-        if not result.is_complete:
-            raise StillChangedError(
-                "someone else changed the server while it was measured",
-                detail="the settings that they changed were left alone",
-                hint="pgdyno status shows them; "
-                "pgdyno revert --drifted=overwrite restores the original values",
-            )
+        give_back(self.access, request, self.lock_wait_s)
         self._applied, self._apply_id, self.result = {}, None, None
-
-    def _reverted(self, request: RevertRequest) -> RevertResult:
-        """Revert, waiting while another pgdyno holds the lock."""
-        deadline_s = time.monotonic() + self.lock_wait_s
-        while True:
-            try:
-                return revert(self.access, request)
-            except LockHeldError as error:
-                try:
-                    if time.monotonic() > deadline_s:
-                        raise
-                    time.sleep(_POLL_S)
-                except (LockHeldError, KeyboardInterrupt) as ended:
-                    raise self._not_restored(ended) from error
-
-    def _not_restored(self, error: LockHeldError | KeyboardInterrupt) -> PgdynoError:
-        """Return the error for a revert that did not start: ``error`` itself if nothing is to revert."""
-        known = as_pgdyno_error(error)
-        receipts = read_journal(self.access.journal_directory).open
-        if not any(one.apply_id == self._apply_id for one in receipts):
-            return known
-        return StillChangedError(
-            f"{known.message}; the measured configuration is still in force",
-            detail=known.detail,
-            hint=f"when the other pgdyno has ended: {self.access.revert_command}",
-        )

@@ -78,7 +78,7 @@ def resources_of(host: Host | None, server: Server, figures: Figures) -> Resourc
     """
     here = proven_host(host, server)
     read = _read(here, server) if here is not None else _hidden(host, server)
-    _check_within_limit("--ram", figures.memory_bytes, read.memory_bytes)
+    _check_within_limit(figures.memory_bytes, read.memory_bytes)
     return Resources(
         memory_bytes=_stated(figures.memory_bytes, "--ram", read.memory_bytes),
         cpu_count=_stated(figures.cpu_count, "--cpus", read.cpu_count),
@@ -104,11 +104,11 @@ def _stated(figure: T | None, option: str, otherwise: Fact[T]) -> Fact[T]:
     return otherwise if figure is None else Fact(figure, option)
 
 
-def _check_within_limit(option: str, figure: int | None, limit: Fact[int]) -> None:
+def _check_within_limit(figure: int | None, limit: Fact[int]) -> None:
     known = limit.or_none()
     if figure is not None and known is not None and figure > known:
         raise UsageError(
-            f"{option} {format_bytes(figure)} is more than the {format_bytes(known)} this server can use",
+            f"--ram {format_bytes(figure)} is more than the {format_bytes(known)} this server can use",
             detail=f"the limit was read from {limit.source}",
         )
 

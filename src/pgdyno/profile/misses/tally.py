@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgdyno.host.processes.code_segment import CodeSegment
+from pgdyno.host.processes.elf import CodeSegment
 from pgdyno.host.processes.memory_mapping import MemoryMapping
 from pgdyno.profile.misses.lru import SplitCaches
 from pgdyno.profile.misses.traces import Accesses, accesses_in

@@ -12,7 +12,7 @@ from pgdyno.base import numbers
 from pgdyno.base.errors import MeasurementError
 from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import Tree
-from pgdyno.host.processes.code_segments import read_code_segments
+from pgdyno.host.processes.elf import read_code_segments
 from pgdyno.host.processes.memory_mapping import SharedArea, SharedMemory
 from pgdyno.host.processes.process_memory import read_places
 from pgdyno.measure.arenas.arm import Arm

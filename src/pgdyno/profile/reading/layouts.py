@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import Tree
-from pgdyno.host.processes.code_segment import CodeSegment
-from pgdyno.host.processes.code_segments import read_code_segments
+from pgdyno.host.processes.elf import CodeSegment, read_code_segments
 from pgdyno.profile.callgrind import CodeCounts
 from pgdyno.profile.cycles import Cycle
 from pgdyno.profile.records.microarchitecture import TextLayout

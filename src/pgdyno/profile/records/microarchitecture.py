@@ -8,7 +8,6 @@ from typing import Final
 INSTRUCTIONS: Final = "instructions"
 L1D_MISSES: Final = "L1d misses"
 CYCLES: Final = "cycles"
-IPC: Final = "instructions per cycle"
 PAGE_BYTES: Final = 4096
 SHARES: Final = (0.90, 0.99)
 """Shares of all executions; the fewest places that hold each share are counted."""

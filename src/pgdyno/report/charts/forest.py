@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from pgdyno.model.experiments.verdict import Decision, Interval
 from pgdyno.report.charts.marks import BOLD_PX, decision_mark, fitted
-from pgdyno.report.charts.scales import RatioScale, interval_extent, ratio_scale
+from pgdyno.report.charts.scales import RatioScale, interval_extent, ratio_scale, vertical_grid
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, tag, text
 
 _AXIS_PX = 30.0
@@ -98,10 +98,7 @@ def _extent(groups: Sequence[ForestGroup], margin: float) -> list[float]:
 
 def _background(scale: RatioScale, margin: float, top: float, bottom: float) -> list[Markup]:
     low, high = scale.place(1 - margin), scale.place(1 + margin)
-    grid = [
-        line(tick.place, top, tick.place, bottom, "zero" if tick.place == scale.place(1.0) else "grid")
-        for tick in scale.ticks(_TICK_ROOM_PX)
-    ]
+    grid = vertical_grid(scale, top, bottom, _TICK_ROOM_PX)
     return [box(low, top, high - low, bottom - top, "band"), *grid]
 
 

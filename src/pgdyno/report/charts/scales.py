@@ -1,4 +1,4 @@
-"""Mapping of values to pixels, and positions of ticks.
+"""Mapping of values to pixels, positions of ticks, and the grid lines at them.
 
 | symbol | meaning | unit |
 |---|---|---|
@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from markupsafe import Markup
+
 from pgdyno.base import numbers
+from pgdyno.report.charts.svg import line, text
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _WIDE_SPAN = 3.0  # above this ratio of high to low, equal steps in per cent are too uneven on the axis
@@ -123,6 +126,32 @@ def ratio_scale(ratios: Iterable[float], start: float, end: float) -> RatioScale
     high = math.log(max([1 + _SMALLEST_RATIO_SPAN, *inside]))
     air = 0.06 * (high - low)
     return RatioScale(math.exp(low - air), math.exp(high + air), start, end)
+
+
+def horizontal_grid(
+    scale: LinearScale | RatioScale, left: float, right: float, room_px: float
+) -> list[Markup]:
+    """Return a line at every tick, with its label at the left."""
+    return [
+        part
+        for tick in scale.ticks(room_px)
+        for part in (
+            line(left, tick.place, right, tick.place, _line_class(scale, tick)),
+            text(tick.label, left - 8, tick.place + 4, "tick", "end"),
+        )
+    ]
+
+
+def vertical_grid(scale: RatioScale, top: float, bottom: float, room_px: float) -> list[Markup]:
+    """Return a line at every tick."""
+    return [
+        line(tick.place, top, tick.place, bottom, _line_class(scale, tick)) for tick in scale.ticks(room_px)
+    ]
+
+
+def _line_class(scale: LinearScale | RatioScale, tick: Tick) -> str:
+    is_zero = isinstance(scale, RatioScale) and math.isclose(tick.place, scale.place(1.0))
+    return "zero" if is_zero else "grid"
 
 
 def interval_extent(intervals: Sequence[tuple[float, float, float]]) -> list[float]:

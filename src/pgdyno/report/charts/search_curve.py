@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from pgdyno.model.tuning.tuning import TrialState
 from pgdyno.report.charts.marks import mark
-from pgdyno.report.charts.scales import RatioScale, ratio_scale
-from pgdyno.report.charts.svg import NARROW, Caption, drawing, line, tag, text
+from pgdyno.report.charts.scales import RatioScale, horizontal_grid, ratio_scale
+from pgdyno.report.charts.svg import NARROW, Caption, drawing, tag, text
 
 _TOP, _BOTTOM_PX, _LEFT_PX, _RIGHT_PX = 12.0, 66.0, 58.0, 8.0
 _FAILED_PX = 12.0  # from the plot's end down to marks of trials without a figure
@@ -69,23 +69,12 @@ def search_curve(caption: Caption, points: Sequence[CurvePoint], *, width: float
         caption,
         width,
         height,
-        *_axis(scale, right),
+        *horizontal_grid(scale, _LEFT_PX, right, _TICK_ROOM_PX),
         _steps(points, places, scale, right),
         *marks,
         *numbers,
         text("trial", (_LEFT_PX + right) / 2, bottom + 56, "tick", "middle"),
     )
-
-
-def _axis(scale: RatioScale, right: float) -> list[Markup]:
-    parts = []
-    for tick in scale.ticks(_TICK_ROOM_PX):
-        is_zero = math.isclose(tick.place, scale.place(1.0))
-        parts += [
-            line(_LEFT_PX, tick.place, right, tick.place, "zero" if is_zero else "grid"),
-            text(tick.label, _LEFT_PX - 8, tick.place + 4, "tick", "end"),
-        ]
-    return parts
 
 
 def _steps(points: Sequence[CurvePoint], places: Sequence[float], scale: RatioScale, right: float) -> Markup:

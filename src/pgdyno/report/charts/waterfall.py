@@ -10,7 +10,7 @@ from markupsafe import Markup
 from pgdyno.base import numbers
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.report.charts.marks import BOLD_PX, fitted
-from pgdyno.report.charts.scales import RatioScale, ratio_scale
+from pgdyno.report.charts.scales import RatioScale, ratio_scale, vertical_grid
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, text
 
 _AXIS_PX, _HEADING_PX = 30.0, 42.0
@@ -81,7 +81,7 @@ def waterfall(caption: Caption, falls: Sequence[Fall], *, width: float) -> Marku
     for fall in falls:
         bottom = top + _HEADING_PX + layout.row * len(fall.steps)
         parts += _heading(fall, width, top)
-        parts += _grid(scale, top + _HEADING_PX, bottom)
+        parts += vertical_grid(scale, top + _HEADING_PX, bottom, _TICK_ROOM_PX)
         for place, step in enumerate(fall.steps):
             parts += _step(step, layout, scale, top + _HEADING_PX + layout.row * place)
         top = bottom
@@ -94,13 +94,6 @@ def _heading(fall: Fall, width: float, top: float) -> list[Markup]:
     return [
         text(fitted(fall.workload, width * 0.65, BOLD_PX), 0, base, "strong"),
         line(0, base + 6, width, base + 6, "rule"),
-    ]
-
-
-def _grid(scale: RatioScale, top: float, bottom: float) -> list[Markup]:
-    return [
-        line(tick.place, top, tick.place, bottom, "zero" if tick.place == scale.place(1.0) else "grid")
-        for tick in scale.ticks(_TICK_ROOM_PX)
     ]
 
 

@@ -38,7 +38,7 @@ def test_while_the_journal_is_held_the_error_says_that_a_value_is_still_there(
         switch.back()
     assert caught.value.exit_code == 3
     assert caught.value.message == (
-        "another pgdyno process is making changes on this host; the measured configuration is still in force"
+        "another pgdyno process is making changes on this host; the temporary configuration is still in force"
     )
     assert caught.value.hint == f"when the other pgdyno has ended: {switch.access.revert_command}"
     assert debian15.execute("SHOW commit_delay") == [("100",)]

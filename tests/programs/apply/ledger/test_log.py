@@ -20,6 +20,8 @@ from pgdyno.host.files.lock import exclusive_lock
 from pgdyno.model.plans.journal import Receipt, ReceiptState
 from pgdyno.postgres.process.workspace import JOURNAL_FILE
 
+EARLIER = Path(__file__).parents[3] / "fixtures/journals"
+
 
 def written(directory: Path) -> bytes:
     """Write a journal of two receipts, one applied and verified, and return its bytes."""
@@ -43,6 +45,25 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert contents.open[1] == receipt("jit", "off", number=2)
     assert contents.open[0].state is ReceiptState.VERIFIED
     assert contents.open[0].effective == "8192"
+
+
+def test_a_journal_of_an_earlier_version_is_read() -> None:
+    """By 9c244304: a revert killed before it removed a file, an apply killed while it restarted a server."""
+    contents = read_journal(EARLIER)
+    assert (contents.damage, contents.is_torn) == ((), True)
+    assert contents.restarting == {"20261130T184526Z-e8bc81"}
+    scheduler, file = "/sys/block/vda/queue/scheduler", "/etc/sysctl.d/60-pgdyno.conf"
+    assert [(one.key, one.found.value, one.state, one.effective) for one in contents.open] == [
+        ("account pgdyno", None, "verified", "system account, home /nonexistent, shell /usr/sbin/nologin"),
+        (scheduler, "mq-deadline", "verified", "none"),
+        (file, None, "verified", "sha256 9c39c0085973"),
+        ("work_mem", "5MB", "verified", "49152"),
+        ("max_connections", None, "applied", None),
+    ]
+    assert [one.key for one in contents.open if one.is_being_restored] == [file]
+    assert [one.restart_command for one in contents.open] == [()] * 5  # not recorded then
+    depth = contents.open[1].found.state["/sys/block/vda/queue/nr_requests"]
+    assert (depth, contents.open[1].server) == ("256", contents.open[3].target)
 
 
 def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:

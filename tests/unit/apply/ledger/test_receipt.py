@@ -40,7 +40,13 @@ def test_what_was_read_back_stays_when_a_later_step_says_nothing() -> None:
     verified = advanced(
         replace(receipt(), state=ReceiptState.APPLIED), ReceiptState.VERIFIED, effective="8192"
     )
-    assert advanced(verified, ReceiptState.REVERTED).effective == "8192"
+    assert advanced(verified, ReceiptState.RELEASED).effective == "8192"
+
+
+def test_what_was_read_back_ends_when_a_change_is_undone() -> None:
+    verified = replace(receipt(), state=ReceiptState.VERIFIED, effective="8192")
+    assert advanced(verified, ReceiptState.REVERTED, effective="4096").effective == "4096"
+    assert advanced(verified, ReceiptState.REVERTED).effective is None  # an account that was removed
 
 
 def test_how_a_change_failed_is_not_said_of_one_that_is_undone() -> None:

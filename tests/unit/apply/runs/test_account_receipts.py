@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import nullcontext as does_not_raise
 from pathlib import Path
 
 import pytest
 from tests.unit.apply.machines import AUTOGROUP, SWAPPINESS, carry_out, make_machine
 
-from pgdyno.apply.ledger.log import Journal, open_journal
+from pgdyno.apply.ledger.log import Journal
 from pgdyno.apply.revert_host import affects_only_host
 from pgdyno.apply.runs.changes import Prepared, receipts_for
 from pgdyno.apply.runs.host_run import host_target, host_writers, receipts_of_host
@@ -30,12 +29,6 @@ SERVER = Target("server", "mine", None, None, "host=mine")
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return make_machine(tmp_path / "machine")
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with open_journal(tmp_path / "journal") as opened:
-        yield opened
 
 
 @pytest.fixture

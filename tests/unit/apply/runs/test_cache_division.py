@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,12 +30,6 @@ from pgdyno.model.plans.plan import CACHE_GROUP, Change, Effect
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return make_divisible(tmp_path / "machine")
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with open_journal(tmp_path / "journal") as opened:
-        yield opened
 
 
 def test_mounting_and_unmounting(root: Path, journal: Journal) -> None:

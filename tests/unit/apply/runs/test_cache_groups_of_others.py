@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from tests.unit.apply.resctrl import (
     writers_of,
 )
 
-from pgdyno.apply.ledger.log import Journal, open_journal
+from pgdyno.apply.ledger.log import Journal
 from pgdyno.apply.runs.changes import prepare, receipts_for, write_receipts
 from pgdyno.apply.runs.host_run import HostRun, host_target
 from pgdyno.apply.session.access import no_steps
@@ -32,12 +31,6 @@ from pgdyno.model.plans.journal import OnDrift
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return make_divisible(tmp_path / "machine")
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with open_journal(tmp_path / "journal") as opened:
-        yield opened
 
 
 def test_a_group_that_is_there_is_neither_taken_over_nor_removed(root: Path, journal: Journal) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,12 +42,6 @@ WANTED = {SWAPPINESS: "10", AUTOGROUP: "0"}
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return make_machine(tmp_path / "machine")
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with open_journal(tmp_path / "journal") as opened:
-        yield opened
 
 
 def shown(root: Path) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgdyno.host.processes.code_segment import CodeSegment
+from pgdyno.host.processes.elf import CodeSegment
 from pgdyno.host.processes.memory_mapping import MemoryMapping
 from pgdyno.profile.misses.tally import LoadedProgram
 

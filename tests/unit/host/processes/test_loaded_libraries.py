@@ -71,9 +71,9 @@ def test_this_process_replaces_nothing() -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "not a 64-bit ELF file"),
-        (b"#!/bin/sh\n" * 100, "not a 64-bit ELF file"),
-        (b"\x7fELF\x01\x01" + b"\0" * 100, "not a 64-bit ELF file"),
+        (b"", "not a 64-bit little-endian ELF file"),
+        (b"#!/bin/sh\n" * 100, "not a 64-bit little-endian ELF file"),
+        (b"\x7fELF\x01\x01" + b"\0" * 100, "not a 64-bit little-endian ELF file"),
     ],
 )
 def test_what_is_no_library_is_unknown(content: bytes, reason: str) -> None:
