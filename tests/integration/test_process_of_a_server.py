@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.fix_servers import RealServer
+from tests.fix_servers import RealServer, wait_until
 
 from pgdyno.host.host import Host
 from pgdyno.model.variants.variant import parse_variant
@@ -59,6 +59,7 @@ def status(pid: int, name: str) -> str:
 
 def walwriter(server: RealServer) -> int:
     sql = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'"
+    wait_until(lambda: server.execute(sql) != [])  # the server answers before all of its processes have begun
     return int(server.execute(sql)[0][0])
 
 

@@ -35,7 +35,7 @@ OTHER = replace(MANIFEST, name="built-0000000000ff", machine=FOREIGN)
 EMULATED = Installation(Path("/opt/pg/bin"), "18.6", 18, "built-0000000000ff", FOREIGN)
 HEADER = (
     b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00" + (b"\xb7\x00" if FOREIGN == "aarch64" else b"\x3e\x00")
-)
+) + bytes(44)  # a header of 64 bytes
 
 
 @pytest.fixture
