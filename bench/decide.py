@@ -35,7 +35,7 @@ from pgdyno.measure.decisions.plan_outcome import Estimate, Outcome, estimate, e
 from pgdyno.model.experiments.experiment import DUET_BIAS, STRETCH_ROUNDS
 from pgdyno.model.plans.terms import Terms
 from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT
-from pgdyno.stats.sample import FloatArray
+from pgdyno.stats.sample import BoolArray, FloatArray
 
 LOOK = MINIMUM_ROUNDS_FOR_VERDICT
 WRONG = 0.05
@@ -120,6 +120,8 @@ class Truth:
     the look, of the last workload are than its others. ``slow_starts`` is the share of rounds in which a
     start of the plan's server has half its throughput. ``alone`` is the ratio of the tails of stretches in
     which no other server runs, None: as the tail. ``min_gain`` is the gain that the change has to bring.
+    ``stalls`` are in three of ten rounds: how much longer the last workload's tail is, and the share of
+    such rounds that are void. ``void_share`` of all rounds are void: at random, or those of the worst tails.
     """
 
     name: str
@@ -131,6 +133,9 @@ class Truth:
     slow_starts: float = 0.0
     alone: float | None = None
     min_gain: float = 0.0
+    stalls: tuple[float, float] = (1.0, 0.0)
+    void_share: float = 0.0
+    is_worst_void: bool = False
     pays_at_most: float = 1.0
     slower_at_most: float = 1.0
     pays_at_least: float = 0.0
@@ -165,8 +170,23 @@ TRUTHS = (
     Truth("+10/+10 %, one tail ×3 in 1 round", GAIN, SAME, stall=3, pays_at_most=WRONG),
     Truth("+10/+10 %, one tail ×5 in 1 round", GAIN, SAME, stall=5, pays_at_most=WRONG),
     Truth("+10/+10 %, one tail ×10 in 1 round", GAIN, SAME, stall=10, pays_at_most=WRONG),
+    Truth("one tail +10 %, 4 of 14 rounds void", GAIN, (1, 1.10), void_share=4 / 14, pays_at_most=WRONG),
+    Truth(
+        "one tail +10 %, the 4 worst of 14 rounds void",
+        *(GAIN, (1, 1.10)),
+        void_share=4 / 14,
+        is_worst_void=True,
+    ),
+    Truth("one tail ×1.6 in 3 of 10 rounds", GAIN, SAME, stalls=(1.6, 0.0), pays_at_most=WRONG),
+    Truth("one tail ×1.6 in 3 of 10 rounds, half of these void", GAIN, SAME, stalls=(1.6, 0.5)),
+    Truth("one tail ×1.6 in 3 of 10 rounds, all of these void", GAIN, SAME, stalls=(1.6, 1.0)),
     Truth("+10/+10 %, alone the tail +50 %, at the limit", GAIN, SAME, alone=1.5, pays_at_most=WRONG),
     Truth("+10/+10 %, alone the tail +62 %", GAIN, SAME, alone=1.62, pays_at_most=WRONG),
+)
+
+PRECISE = Setup("Two servers, very precise", 30, (0.008, 0.008), (0.03, 0.03), (0.04, 0.04), 0.15)
+RELOAD = Truth(
+    "no gain, which a reload has to exceed by 1 %", (1, 1), (1, 1), min_gain=0.01, pays_at_most=WRONG
 )
 
 
@@ -176,6 +196,9 @@ def main() -> None:
     broken = [line for setup in SETUPS for line in table(setup, TRUTHS, NORMAL, experiments)]
     limits = [one for one in TRUTHS if one.pays_at_most < 1 and one.stall == 1]
     broken += [line for noise in OTHERS for line in table(SETUPS[0], limits, noise, experiments)]
+    named = "normal, and each experiment has a bias of {:.1%}"
+    biased = [Noise(named.format(bias), NORMAL.draw, bias, bias <= DUET_BIAS) for bias in (DUET_BIAS, 0.008)]
+    broken += [line for noise in biased for line in table(PRECISE, [RELOAD], noise, experiments)]
     print("\n" + ("\n".join(broken) or "Every promise is kept."))
     sys.exit(1 if broken else 0)
 
@@ -226,6 +249,14 @@ class Simulated:
     with_plan: FloatArray
     without: FloatArray
     alone: FloatArray | None
+
+    def without_rounds(self, void: BoolArray) -> Simulated:
+        """Return the figures of the other rounds."""
+        kept = ~void
+        return Simulated(
+            *(self.throughput[kept], self.tail[kept], self.p99[kept]),
+            *(self.with_plan[kept], self.without[kept], self.alone),
+        )
 
 
 def _state(simulated: Sequence[Simulated], terms: Terms) -> tuple[PlanState, bool, tuple[float, float]]:
@@ -308,7 +339,25 @@ def _simulated(setup: Setup, truth: Truth, noise: Noise, random: np.random.Gener
     for log_ratios in (last.tail, last.p99):
         log_ratios[stalled] += np.log(truth.stall)
     last.with_plan[stalled] *= truth.stall
-    return found
+    return _valid(found, truth, random)
+
+
+def _valid(found: list[Simulated], truth: Truth, random: np.random.Generator) -> list[Simulated]:
+    """Return the figures with the truth's stalls, without its void rounds."""
+    last, rounds = found[-1], len(found[-1].tail)
+    times, void_stalls = truth.stalls
+    if times == 1 and not truth.void_share:
+        return found
+    is_stalled = random.random(rounds) < (0.3 if times > 1 else 0.0)
+    for log_ratios in (last.tail, last.p99):
+        log_ratios[is_stalled] += np.log(times)
+    last.with_plan[is_stalled] *= times
+    void = is_stalled & (random.random(rounds) < void_stalls)
+    count = round(truth.void_share * rounds)
+    order = np.argsort(-last.tail[:, 0]) if truth.is_worst_void else random.permutation(rounds)
+    void[order[:count]] = True
+    void[np.flatnonzero(void)[: max(0, LOOK - int((~void).sum()))]] = False  # fewer decide nothing
+    return [one.without_rounds(void) for one in found]
 
 
 if __name__ == "__main__":
