@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 
 import psycopg
 from tests.fix_servers import wait_until
@@ -56,23 +57,45 @@ def load(dsn: str) -> Iterator[list[int]]:
 
     Provides the number of the customer of each visit that has ended. Raises: the first error of any.
     """
+
+    def visit(connection: psycopg.Connection, chance: random.Random, number: int) -> None:
+        _visit(connection, chance, writes_log=number % _LOGGED == 0)
+
+    with sessions_at_work(dsn, _CLIENTS, visit, prepare_threshold=1) as visits:
+        yield visits
+
+
+@contextmanager
+def sessions_at_work(
+    dsn: str,
+    clients: int,
+    visit: Callable[[psycopg.Connection, random.Random, int], None],
+    prepare_threshold: int | None = 5,
+) -> Iterator[list[int]]:
+    """Sessions that visit for as long as the block lasts, which begins when each has visited once.
+
+    ``visit`` gets the number of the session's visits so far. Provides the session of each visit that has
+    ended. Raises: the first error of any.
+    """
     is_over, errors, visits = threading.Event(), list[psycopg.Error](), list[int]()
 
     def work(seed: int) -> None:
+        chance = random.Random(seed)  # noqa: S311 — no secret
         try:
-            with psycopg.connect(dsn, autocommit=True, prepare_threshold=1) as connection:
-                chance = random.Random(seed)  # noqa: S311 — no secret
-                while not is_over.is_set():
-                    _visit(connection, chance, writes_log=visits.count(seed) % _LOGGED == 0)
+            with psycopg.connect(dsn, autocommit=True, prepare_threshold=prepare_threshold) as connection:
+                for number in count():
+                    if is_over.is_set():
+                        return
+                    visit(connection, chance, number)
                     visits.append(seed)
         except psycopg.Error as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(_CLIENTS)]
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(clients)]
     for thread in threads:
         thread.start()
     try:
-        wait_until(lambda: {*visits} == {*range(_CLIENTS)} or bool(errors))
+        wait_until(lambda: {*visits} == {*range(clients)} or bool(errors))
         yield visits
     finally:
         is_over.set()

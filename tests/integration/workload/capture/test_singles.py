@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 from tests.fix_bank import SETTINGS, capture
-from tests.fix_servers import RealServer, running_server, wait_until
+from tests.fix_servers import RealServer, running_server
+from tests.shop.buying import sessions_at_work
 
 from pgdyno.model.experiments.captured import CapturedWorkload
 
@@ -50,46 +49,20 @@ def server(pg18_bin: Path) -> Iterator[RealServer]:
         yield started
 
 
-@contextmanager
-def requests(dsn: str) -> Iterator[None]:
-    """Serve requests for as long as the block lasts.
+def request(connection: psycopg.Connection, chance: random.Random, number: int) -> None:
+    """Serve a request, and pause.
 
-    Each looks up the visit and the user in autocommit, and then runs one block, which looks up the visit
+    It looks up the visit and the user in autocommit, and then runs one block, which looks up the visit
     again: every third one makes an order, the others fill a cart.
     """
-    is_over, errors, served = threading.Event(), list[psycopg.Error](), list[int]()
-
-    def work(seed: int) -> None:
-        chance = random.Random(seed)  # noqa: S311 — no secret
-        try:
-            with psycopg.connect(dsn, autocommit=True) as connection:
-                for number in range(1_000_000):
-                    if is_over.is_set():
-                        break
-                    for text in (_VISIT, _USER):
-                        connection.execute(text, (chance.randint(1, 1000),))
-                        time.sleep(0.0005)
-                    with connection.transaction():
-                        for text in (_VISIT, *((_CART, _OFFER) if number % 3 else (_ORDER, _STOCK))):
-                            connection.execute(text, (chance.randint(1, 1000),))
-                            time.sleep(0.0005)
-                    served.append(seed)
-                    time.sleep(chance.expovariate(1 / 0.01))
-        except psycopg.Error as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(_CLIENTS)]
-    for thread in threads:
-        thread.start()
-    try:
-        wait_until(lambda: {*served} == {*range(_CLIENTS)} or bool(errors))
-        yield
-    finally:
-        is_over.set()
-        for thread in threads:
-            thread.join()
-    if errors:
-        raise errors[0]
+    for text in (_VISIT, _USER):
+        connection.execute(text, (chance.randint(1, 1000),))
+        time.sleep(0.0005)
+    with connection.transaction():
+        for text in (_VISIT, *((_CART, _OFFER) if number % 3 else (_ORDER, _STOCK))):
+            connection.execute(text, (chance.randint(1, 1000),))
+            time.sleep(0.0005)
+    time.sleep(chance.expovariate(1 / 0.01))
 
 
 def kinds_of(workload: CapturedWorkload) -> dict[frozenset[str], float]:
@@ -109,7 +82,7 @@ def test_statements_of_autocommit_stay_outside_of_blocks_and_kinds_that_share_on
         frozenset({"begin", "select-visits", "insert-carts", "update-offers", "commit"}): 2 / 9,
         frozenset({"begin", "select-visits", "insert-orders", "update-stock", "commit"}): 1 / 9,
     }
-    with requests(server.dsn_for("postgres", "shop")):
+    with sessions_at_work(server.dsn_for("postgres", "shop"), _CLIENTS, request):
         for seconds in (8, 16, 32):  # other tests run too: few blocks may be seen
             workload = capture(server, "shop", tmp_path / f"shop-{seconds}.toml", seconds=seconds)
             found = kinds_of(workload)
