@@ -26,7 +26,7 @@ _OWN = {
     "builds/verifying/verification.py: _ask_in_database",
     "builds/verifying/verification.py: _write_and_dump",
     "postgres/inspection/column_statistics.py: read_column_statistics",
-    "profile/reading/statements.py: _track",
+    "measure/statement_counting.py: _track",
     "load/query_session.py: _copy_in",
     "load/query_session.py: _delete",
     "load/query_session.py: open",
@@ -300,6 +300,7 @@ def _is_bare(word: _Token, before: _Token, after: _Token) -> bool:
 _OTHER_PATHS = {
     "measure/arenas/arm.py: _IN_PUBLIC": "invariants of pgdyno's own workloads, in databases that it made",
     "measure/arenas/loop_library.py: make_functions": "pgdyno's own functions, on a scratch server",
+    "measure/arenas/load.py: connect": "statements of pgdyno's own workloads, in databases that it made",
     "measure/replay.py: _connect": "queries of invariants: read_answer in docs/security.md",
     "measure/replay.py: _run": "sessions of the load",
     "measure/degrees.py: _use_role_settings": "a query: _plan in docs/security.md",

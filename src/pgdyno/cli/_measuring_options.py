@@ -165,7 +165,8 @@ _OPTIONS = (
     click.option(
         "--gate",
         is_flag=True,
-        help="Exit with 5 on a regression or if more transactions fail, with 6 if inconclusive.",
+        help="Exit with 5 on a regression, if more transactions fail or a statement is slower; with 6 if "
+        "inconclusive.",
     ),
 )
 

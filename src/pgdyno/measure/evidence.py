@@ -17,6 +17,7 @@ from pgdyno.host.kernel_file import value_in
 from pgdyno.host.processes.loaded_libraries import LoadedLibraries, inspect_libraries
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.model.experiments.experiment import Experiment, SettingDifference
+from pgdyno.model.experiments.statements import UsedPlans
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variants.durability import READ_BACK, SYNC_FUNCTIONS, DurabilityReading
@@ -39,6 +40,8 @@ class Evidence:
     host: Facts = field(default_factory=dict)
     server: Facts = field(default_factory=dict)
     durability: tuple[DurabilityReading, ...] = ()
+    plans: tuple[UsedPlans, ...] = ()
+    notes: tuple[str, ...] = ()
     _settings: dict[tuple[str, str], SettingDifference] = field(default_factory=dict)
 
     def added_to(self, experiment: Experiment) -> Experiment:
@@ -49,6 +52,8 @@ class Evidence:
             host=self.host,
             server=self.server,
             durability=self.durability,
+            plans=self.plans,
+            notes=tuple(dict.fromkeys((*experiment.notes, *self.notes))),
         )
 
     @property
@@ -75,12 +80,24 @@ class Evidence:
             if reading not in self.durability:
                 self.durability = (*self.durability, reading)
 
+    def note_plans(self, found: Sequence[UsedPlans]) -> None:
+        """Record statements' plans."""
+        self.plans = (*self.plans, *found)
+
+    def note(self, text: str) -> None:
+        """Record a note for the experiment."""
+        self.notes = (*self.notes, text)
+
     def _note_settings(self, arm: Arm, names: Sequence[str]) -> None:
-        """Record this arm's value of every setting that any variant changes."""
+        """Record this arm's value of every setting that any variant changes, and the one it requests.
+
+        An arm may have more settings than its variant: those with which servers count statements.
+        """
+        requested = next(one.settings for one in self.study.variants if one.name == arm.variant.name)
         effective = {**arm.effective([name for name in names if is_guc(name)]), **_shown(names)}
         for name in names:
             self._settings[arm.variant.name, name] = SettingDifference(
-                arm.variant.name, name, arm.variant.settings.get(name), effective.get(name, "unknown")
+                arm.variant.name, name, requested.get(name), effective.get(name, "unknown")
             )
 
     def _note_facts(self, arm: Arm) -> None:

@@ -35,6 +35,7 @@ from pgdyno.measure.records.conclusion import concluded, rounds_done, verdicts_o
 from pgdyno.measure.records.new_experiment import Context, new_experiment
 from pgdyno.measure.recovery import recover
 from pgdyno.measure.rounds import Running, run_round
+from pgdyno.measure.statement_counting import counting, why_uncounted
 from pgdyno.measure.verdicts.durability import is_hopeless
 from pgdyno.measure.verdicts.scaling import MeasuredCurve, measured_curves
 from pgdyno.model.experiments.experiment import CELL_OPTION, Block, Experiment, Stopping
@@ -90,7 +91,7 @@ class ExperimentRun:
             workloads,
             context or Context(),
             self.arena.installation_name,
-            (*memory_notes, *self.arena.build_notes(study.variants)),
+            (*memory_notes, *self.arena.build_notes(study.variants), *self._uncounted_note(study)),
         )
         if resume:
             experiment = self._resumed(study, resume, requested, memory_notes)
@@ -99,7 +100,7 @@ class ExperimentRun:
             experiment = requested
             self.store.save(experiment)
         try:
-            with self.arena.prepared_for(study) as arena:
+            with self.arena.prepared_for(self._counting(study)) as arena:
                 experiment = self._rounds(arena, study, experiment, started, budget_s)
         except KeyboardInterrupt as interrupt:
             experiment = self._conclude(study, self.store.load(experiment.id), is_complete=False)
@@ -169,7 +170,9 @@ class ExperimentRun:
     def _rounds(
         self, arena: Arena, study: Study, experiment: Experiment, started: float, budget_s: float | None
     ) -> Experiment:
-        evidence = Evidence(study, experiment.host, experiment.server, experiment.durability)
+        evidence = Evidence(
+            study, experiment.host, experiment.server, experiment.durability, experiment.plans
+        )
         running = self._running(arena, study, experiment, evidence)
         workloads = [self.workloads[name] for name in study.workloads]
         if self.passes is not None:
@@ -220,10 +223,11 @@ class ExperimentRun:
         return replace(running, arena=regained.arena, lost=[])
 
     def _running(self, arena: Arena, study: Study, experiment: Experiment, evidence: Evidence) -> Running:
+        counted = self._counting(study)
         return Running(
             experiment_id=experiment.id,
             arena=arena,
-            variants=study.variants,
+            variants=counted.variants,
             design=study.design,
             meters=load_meters(),
             random=np.random.default_rng((study.design.seed, len(experiment.blocks))),
@@ -231,14 +235,34 @@ class ExperimentRun:
             keep_counts=partial(self.store.add_counts, experiment.id),
             look_at=evidence.look_at,
             read_durability=evidence.read_durability,
+            note_plans=evidence.note_plans,
+            note=evidence.note,
             announce=self.progress.step,
             passes=self.passes,
+            is_counting=counted is not study,
             changed=frozenset(
                 workload.data_set.key
                 for workload in (self.workloads[name] for name in study.workloads)
                 if not workload.is_read_only
             ),
         )
+
+    def _counting(self, study: Study) -> Study:
+        """Return the study with servers that count statements, if all can, and its loads have several."""
+        if self._has_single_statements(study) or self._uncounted_note(study):
+            return study
+        return replace(study, variants=tuple(map(counting, study.variants)))
+
+    def _uncounted_note(self, study: Study) -> tuple[str, ...]:
+        """Return a note on why single statements have no verdicts; none for steps and grids."""
+        if self._has_single_statements(study):
+            return ()
+        why = why_uncounted(study.variants) or self.arena.why_uncounted(study.variants)
+        return (f"no verdicts on statements: {why}",) if why else ()
+
+    def _has_single_statements(self, study: Study) -> bool:
+        loads = (self.workloads[name] for name in study.workloads)
+        return any(one.step or one.statement or one.cell for one in loads)
 
     def _is_over(self, study: Study, experiment: Experiment, *, is_look: bool) -> bool:
         """Whether the experiment ends before all planned rounds."""

@@ -22,12 +22,14 @@ from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm, ServerClocks, difference, read_meters
 from pgdyno.measure.blocks.observation import ObservedBlock
 from pgdyno.measure.design.isolation import CpuSplit
-from pgdyno.measure.design.schedule import slice_order, trial_order, turns_of, window_ends
+from pgdyno.measure.design.schedule import counted_turns, slice_order, trial_order, turns_of, window_ends
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.meters._cpu import cpu_us
+from pgdyno.measure.statement_counting import StatementCounting
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS, Readings
 from pgdyno.model.experiments.slices import Slice
+from pgdyno.model.experiments.statements import StatementCount
 from pgdyno.model.plans.terms import applied_of
 
 _OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # the final checkpoint's part belongs to no block
@@ -72,6 +74,7 @@ class Observer:
     meters: Sequence[MeterModule]
     split: CpuSplit
     random: Random
+    statements: Sequence[StatementCounting] = ()  # of each arm; empty: not counted
 
 
 def observe_block(
@@ -90,18 +93,33 @@ def observe_block(
     writeback = WritebackThreads.of(_postmasters(arms))
     reading = CpuReading.read(arms, split, writeback)
     ends = window_ends(len(arms), len(order), design.slice_s)
-    for taken in turns.take(order, slice_s=design.slice_s, head_s=design.head_s, servers=servers):
-        done = taken
-        if len(slices) in ends:
-            earlier, reading = reading, CpuReading.read(arms, split, writeback)
-            done = earlier.closing(taken, reading)
-        slices.append(done)
-        keep(done)
+    begun = [one.begin() for one in observer.statements]
+    # A driver runs all turns of one command without a rest.
+    counted = counted_turns(len(arms), len(order)) if begun else len(order)
+    counts: list[Mapping[str, StatementCount] | None] = []
+    rested_s = 0.0
+    for part in filter(None, (order[:counted], order[counted:])):
+        for taken in turns.take(part, slice_s=design.slice_s, head_s=design.head_s, servers=servers):
+            done = taken
+            if len(slices) in ends:
+                earlier, reading = reading, CpuReading.read(arms, split, writeback)
+                done = earlier.closing(taken, reading)
+            slices.append(done)
+            keep(done)
+        if len(slices) == counted:  # all servers rest
+            began_s = time.monotonic()
+            counts = [one.end(was) for one, was in zip(observer.statements, begun, strict=True)]
+            rested_s = time.monotonic() - began_s
     host_after = read_host_cpu(cpus, without=split.spinners)
     after = [read_meters(observer.meters, arm) for arm in arms]
     own_cpu_s = time.process_time() - own_cpu_s
     deltas = tuple(difference(b, a) for b, a in zip(before, after, strict=True))
-    return ObservedBlock(started_ns, tuple(slices), deltas, (host, host_after), own_cpu_s)
+    hosts, known = (host, host_after), tuple(one for one in counts if one is not None)
+    has_evicted = len(known) < len(counts)
+    block = ObservedBlock(started_ns, tuple(slices), deltas, hosts, own_cpu_s)
+    if has_evicted:
+        return replace(block, rested_s=rested_s, has_evicted=True)
+    return replace(block, rested_s=rested_s, statements=known)
 
 
 def observe_stretches(observer: Observer, arms: Sequence[Arm], turns: Turns) -> tuple[Slice, ...]:

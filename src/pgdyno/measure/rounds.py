@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -24,7 +24,7 @@ from pgdyno.base.errors import HugePagesError, LoadHostLostError, MeasurementErr
 from pgdyno.load.transaction_log import log_label
 from pgdyno.measure.arenas.arena import Arena
 from pgdyno.measure.arenas.arm import Arm, meter_values
-from pgdyno.measure.blocks.blocks import join_trials
+from pgdyno.measure.blocks.blocks import join_trials, with_trimmed_statements
 from pgdyno.measure.blocks.observation import (
     ObservedArm,
     ObservedBlock,
@@ -38,10 +38,13 @@ from pgdyno.measure.design.schedule import connection_order, seats, trial_order,
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.observe import Observer, checkpoint_debt, observe_block, observe_stretches
 from pgdyno.measure.passes import OneArm, Passes
+from pgdyno.measure.statement_counting import EVICTED, StatementCounting, statement_names
+from pgdyno.measure.statement_plans import used_plans
 from pgdyno.model.experiments.experiment import STRETCH_ROUNDS, ArmBlock, Block, Design, DesignKind, Phase
 from pgdyno.model.experiments.failures import require_few
 from pgdyno.model.experiments.metric import TAIL_MEAN_ALONE, Readings
 from pgdyno.model.experiments.slices import Slice
+from pgdyno.model.experiments.statements import UsedPlans
 from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.variants.variant import Variant
 
@@ -73,6 +76,9 @@ class Running:
     plans: DegreePlans = field(default_factory=DegreePlans)  # for workloads that vary the number of workers
     lost: list[LoadHostLostError] = field(default_factory=list)  # the lost load host, if any
     stretched: Counter[str] = field(default_factory=Counter)  # rounds with valid stretches, by workload
+    is_counting: bool = False  # whether the servers count statements
+    note_plans: Callable[[Sequence[UsedPlans]], None] = lambda _: None  # called in the first round
+    note: Callable[[str], None] = lambda _: None  # called with a sentence on unknown or dropped data
 
     def has_stretch(self, workload: Workload, round_index: int) -> bool:
         """Whether this round has stretches, in which one server alone has load: until enough rounds count."""
@@ -125,7 +131,8 @@ def _duet_round(
         running.read_durability(arms)
         for position, workload in enumerate(workloads):
             try:
-                blocks += _measure(running, round_index, workload, arms)
+                found = _measure(running, round_index, workload, arms)
+                blocks += map(with_trimmed_statements, found)
             except LoadHostLostError as error:
                 running.lost.append(error)
                 blocks += _without_host(running, round_index, workloads[position:])
@@ -155,7 +162,8 @@ def _alternating_round(
             name, reason = running.variants[arm].name, error.message
             running.announce(f"round {round_index + 1}: {name} is left out: {reason}")
             by_arm[arm] = _void_blocks(alone, round_index, workloads, reason)
-    return [join_trials(parts) for parts in zip(*(by_arm[arm] for arm in sorted(by_arm)), strict=True)]
+    trials = zip(*(by_arm[arm] for arm in sorted(by_arm)), strict=True)
+    return [with_trimmed_statements(join_trials(parts)) for parts in trials]
 
 
 def _alone(running: Running, arm: int) -> Running:
@@ -253,9 +261,12 @@ def _measure(running: Running, round_index: int, workload: Workload, arms: Seque
         if made_of and workload.cell:
             running.plans.add(workload.cell, made_of)
     order = connection_order(len(arms), design.seed, round_index)
-    observer = Observer(design, running.meters, running.arena.loads.split, running.random)
     debts, stretches = list[Readings](), tuple[Slice, ...]()
-    with closing(running.arena.loads.prepare(arms, labels, workload, design, duration_s, order)) as turns:
+    with ExitStack() as stack:
+        statements = _counting(stack, running, round_index, workload, arms)
+        observer = Observer(design, running.meters, running.arena.loads.split, running.random, statements)
+        prepared = running.arena.loads.prepare(arms, labels, workload, design, duration_s, order)
+        turns = stack.enter_context(closing(prepared))
         for index in order:
             turns.warm_up(index, design.warmup_s)
         keep = [
@@ -263,6 +274,7 @@ def _measure(running: Running, round_index: int, workload: Workload, arms: Seque
             for index in range(design.blocks_per_round)
         ]
         blocks = [observe_block(observer, arms, turns, keep_slice) for keep_slice in keep]
+        _note_evictions(running, workload, blocks)
         if has_stretch:  # before the stretches, which blocks do not pay for
             debts = [checkpoint_debt(observer, arm) for arm in arms]
             stretches = observe_stretches(observer, arms, turns)
@@ -285,6 +297,25 @@ def _measure(running: Running, round_index: int, workload: Workload, arms: Seque
     if built[-1].void is None and TAIL_MEAN_ALONE in built[-1].arms[0].values:
         running.stretched[workload.name] += 1
     return built
+
+
+def _counting(
+    stack: ExitStack, running: Running, round_index: int, workload: Workload, arms: Sequence[Arm]
+) -> list[StatementCounting]:
+    if not running.is_counting:
+        return []
+    if round_index == 0:
+        plans, notes = used_plans(arms, workload, running.arena.loads)
+        running.note_plans(plans)
+        for note in notes:
+            running.note(f"{workload.name}: {note}")
+    name_of = statement_names(workload, running.arena.loads)
+    return [StatementCounting.of(stack, arm, name_of) for arm in arms]
+
+
+def _note_evictions(running: Running, workload: Workload, blocks: Sequence[ObservedBlock]) -> None:
+    if any(block.has_evicted for block in blocks):
+        running.note(f"{workload.name}: {EVICTED}")
 
 
 def _run_of(

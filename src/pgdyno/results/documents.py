@@ -10,6 +10,7 @@ from pgdyno.measure.verdicts.part_worths import attributions
 from pgdyno.measure.verdicts.peer_effects import peer_effects
 from pgdyno.measure.verdicts.scaling import scaling_curves
 from pgdyno.measure.verdicts.sharing_cost import sharing_costs
+from pgdyno.measure.verdicts.statements import statement_verdicts
 from pgdyno.measure.verdicts.steal_adjustment import adjustments
 from pgdyno.measure.verdicts.transaction_split import transaction_splits
 from pgdyno.model.experiments.experiment import Experiment
@@ -30,6 +31,8 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "transaction_splits": splits_document(experiment),
         "adjusted_for_stolen_time": adjusted_document(experiment),
         "peers": to_document(peer_effects(experiment)),
+        "statements": to_document(statement_verdicts(experiment)),
+        "plans": to_document(experiment.plans),
         "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
         "design": to_document(experiment.design),
         "settings": to_document(experiment.settings),

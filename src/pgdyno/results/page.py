@@ -24,6 +24,7 @@ from pgdyno.measure.view.figures import (
 from pgdyno.measure.view.method import design_table, method_paragraphs, noise_floor_table
 from pgdyno.measure.view.repeat import is_attached_as_found, repeat_command
 from pgdyno.measure.view.series import metrics_of
+from pgdyno.measure.view.statements_table import changed_plans, statement_tables
 from pgdyno.measure.view.steal_sentences import adjustment_tables, refusals
 from pgdyno.measure.view.text_parts import parts_table
 from pgdyno.measure.view.void_blocks import (
@@ -110,6 +111,8 @@ def render_page(experiment: Experiment, *, is_imported: bool = False, tuning: Tu
         verdicts=verdict_table(experiment),
         adjusted=adjustment_tables(experiment),
         not_adjusted=refusals(experiment),
+        statements=[*statement_tables(experiment)],
+        changed_plans=changed_plans(experiment),
         failures=failures_table(experiment),
         at_load=at_load_table(experiment),
         likenesses=_likenesses(experiment),

@@ -16,6 +16,7 @@ from pgdyno.measure.verdicts.transaction_split import shown_by_splits
 from pgdyno.measure.view.cards import before_and_after, measured
 from pgdyno.measure.view.metrics_table import MetricRow, MetricsTable
 from pgdyno.measure.view.series import typical
+from pgdyno.measure.view.statements_table import statement_tables
 from pgdyno.measure.view.steal_sentences import adjustment_tables, refusals
 from pgdyno.measure.view.void_blocks import failures_table
 from pgdyno.measure.view.wording import (
@@ -52,6 +53,7 @@ def verdict_table(experiment: Experiment) -> RenderableType:
     parts += [table for view in views() for table in view.tables(experiment)]
     if any(not _has_own_table(experiment, verdict.workload) for verdict in experiment.verdicts):
         parts += [plain_text(""), _table(experiment)]
+    parts += _statements(experiment)
     if not experiment.verdicts:
         parts += [plain_text(line) for line in _measured_lines(experiment)]
     parts += _at_load(experiment)
@@ -68,6 +70,13 @@ def _before_and_after(experiment: Experiment) -> Iterator[RenderableType]:
 def _failures(experiment: Experiment) -> Iterator[RenderableType]:
     if (table := failures_table(experiment)).rows:
         yield from (plain_text(""), plain_text(f"{table.caption}."), PlainTable(table))
+
+
+def _statements(experiment: Experiment) -> Iterator[RenderableType]:
+    for table in statement_tables(experiment):
+        yield from (plain_text(""), plain_text(f"{table.caption}."), PlainTable(table))
+        if table.lesson:
+            yield plain_text(table.lesson, "dim")
 
 
 def _at_load(experiment: Experiment) -> Iterator[RenderableType]:

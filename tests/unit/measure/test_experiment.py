@@ -44,6 +44,9 @@ class NoArena:
     installation_name: str = "none"
     loads: Loads = field(default_factory=Loads)
 
+    def why_uncounted(self, _: object) -> str:
+        return "nothing is started"
+
     def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
         return () if variants else ("no variants",)
 

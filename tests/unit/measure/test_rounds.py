@@ -56,6 +56,9 @@ class Seats:
     def load(self, *_: object) -> None:
         """Load nothing."""
 
+    def why_uncounted(self, _: object) -> str:
+        return "nothing is started"
+
     def build_notes(self, _: Sequence[Variant]) -> tuple[str, ...]:
         return ()
 

@@ -10,7 +10,7 @@ from pgdyno.plan import levers
 from pgdyno.profile import parts
 from pgdyno.profile.account import account, difference, kernel_entries, mean_time
 from pgdyno.profile.cycles import Counters, Cycle, Sampled, Traced, Window
-from pgdyno.profile.reading.statements import by_shape
+from pgdyno.profile.reading.profile import by_shape
 from pgdyno.profile.records.profile_record import (
     AccountGroup,
     AccountLine,

@@ -38,6 +38,10 @@ class Arena(Protocol):
         """The installation of variants that name no server; None if no command line can name it."""
         ...
 
+    def why_uncounted(self, variants: Sequence[Variant]) -> str:
+        """Return why not all variants' servers can count statements; empty if they can."""
+        ...
+
     def check(self, variants: Sequence[Variant]) -> None:
         """Let servers validate all variants' settings, before any data set is loaded.
 

@@ -56,6 +56,10 @@ class AttachedBase:
         """Return 0: no huge page pool is reserved for this server."""
         return 0
 
+    def why_uncounted(self, _variants: Sequence[Variant]) -> str:
+        """Return why no statements are counted."""
+        return "the owner of a running server decides which libraries it loads"
+
     def check(self, _variants: Sequence[Variant]) -> None:
         """Do nothing: the server validates settings when they are applied."""
 

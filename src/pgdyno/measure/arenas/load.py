@@ -201,7 +201,11 @@ class Loads:
 
         As a superuser, it would run casts and functions that owners of a copy may have planted.
         """
-        return connect_as_load(target_of(arm, workload))
+        target = target_of(arm, workload)
+        if workload.captured is None and workload.data_set.dump is None:  # pgdyno has made all tables
+            own = "client_1" if workload.data_set.schemas else "public"
+            target = replace(target, session_settings={"search_path": own, **target.session_settings})
+        return connect_as_load(target)
 
     def step(
         self,

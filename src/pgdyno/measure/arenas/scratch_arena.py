@@ -41,6 +41,7 @@ from pgdyno.postgres.process.memory_limit import (
 )
 from pgdyno.postgres.process.wal_segments import preallocate_segments
 from pgdyno.postgres.process.workspace import Workspace
+from pgdyno.postgres.sampling.statement_statistics import LEAST_MAJOR, LIBRARY
 
 # Measured: sysbench read-write writes 30 MB/s of WAL with one CPU right after a checkpoint, its peak.
 _WAL_BYTES_PER_CPU_SECOND = 48 << 20
@@ -105,6 +106,17 @@ class ScratchArena:
             f"the server's memory, page cache included, is limited to {numbers.size(limit_bytes)} "
             f"by cgroup v{self.find_place().version}"
         )
+
+    def why_uncounted(self, variants: Sequence[Variant]) -> str:
+        """Return why not all variants' servers can count statements; empty if they can."""
+        if self.under:
+            return f"servers run under {Path(self.under[0]).name}"
+        for installation in map(self.installation_of, variants):
+            if installation.major < LEAST_MAJOR:
+                return f"{installation.title} does not count planning; PostgreSQL {LEAST_MAJOR} and later do"
+            if not installation.has_library(LIBRARY, self.workspace.account):
+                return f"{installation.title} has no {LIBRARY}"
+        return ""
 
     def check(self, variants: Sequence[Variant]) -> None:
         """Validate all variants' settings with their servers, and their kernel files, without any data."""

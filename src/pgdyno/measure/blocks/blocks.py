@@ -26,6 +26,7 @@ from pgdyno.model.experiments.metric import (
     WAL_SEGMENTS,
 )
 from pgdyno.model.experiments.slices import Slice
+from pgdyno.model.experiments.statements import trimmed
 
 BY_OTHERS = {
     "steal_share": "of the CPU time was stolen by the hypervisor",
@@ -85,6 +86,13 @@ def join_trials(trials: Sequence[Block]) -> Block:
     """
     arms = tuple(replace(trial.arms[0], void=trial.void, audit=trial.audit) for trial in trials)
     return replace(trials[0], arms=arms, void=trials_void(arms))
+
+
+def with_trimmed_statements(block: Block) -> Block:
+    """Return a block in which all arms count the same statements: those that take some time in any arm."""
+    counts = trimmed([arm.statements for arm in block.arms])
+    arms = (replace(arm, statements=its) for arm, its in zip(block.arms, counts, strict=True))
+    return replace(block, arms=tuple(arms))
 
 
 def trials_void(arms: Sequence[ArmBlock]) -> str | None:

@@ -33,6 +33,7 @@ from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
 from pgdyno.model.experiments.failures import failures_text
 from pgdyno.model.experiments.metric import CLIENT_CPU, SERVER_CPU, TAIL_MEAN_ALONE, Readings
 from pgdyno.model.experiments.slices import Slice
+from pgdyno.model.experiments.statements import StatementCount
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variants.variant import Variant
 
@@ -58,7 +59,8 @@ class ObservedBlock:
     """One block's raw observations. ``deltas`` are each arm's meter increments; empty if not read.
 
     ``host`` has readings at the block's start and end; None if not read. ``left_out`` are the positions of
-    slices that do not count.
+    slices that do not count. ``statements`` are each arm's, by name, also of those; empty: not counted.
+    ``rested_s``: the load rested for so long while the counts were read. ``has_evicted``: some are lost.
     """
 
     started_ns: int
@@ -67,6 +69,9 @@ class ObservedBlock:
     host: tuple[HostCpu, HostCpu] | None
     own_cpu_s: float
     left_out: frozenset[int] = frozenset()
+    statements: tuple[Mapping[str, StatementCount], ...] = ()
+    rested_s: float = 0.0
+    has_evicted: bool = False
 
     @property
     def counted(self) -> list[Slice]:
@@ -199,7 +204,8 @@ def _arm_block(
     )
     deltas = _with_debt(block.deltas[position], arm.debt, debt_share) if block.deltas else {}
     meters = run.metrics_of(deltas, completed * run.executions)
-    return arm_block(arm.variant.name, charged, block.counted, position, meters)
+    found = arm_block(arm.variant.name, charged, block.counted, position, meters)
+    return replace(found, statements=block.statements[position]) if block.statements else found
 
 
 def _with_debt(delta: Readings, debt: Readings, share: float) -> Mapping[str, tuple[float, ...]]:
@@ -237,6 +243,8 @@ def _audit(block: ObservedBlock, design: Design, split: CpuSplit) -> dict[str, f
     ours_s = here_us / 1e6 + block.own_cpu_s
     client_s = [used / 1e6 for used in client_us]
     audit = audit_block(block.slices, design.slice_s, block.host, split, ours_s=ours_s, client_s=client_s)
+    if block.slices[0].drained_ns is not None:  # a driver's rest is no delay of its own
+        audit["schedule_lag_share"] -= block.rested_s / (len(block.slices) * design.slice_s)
     return {**audit, "own_cpu_share": block.own_cpu_s / (after.at_s - before.at_s)}
 
 

@@ -14,6 +14,7 @@ from scipy import special
 from pgdyno.measure.design.phase import phase_of
 from pgdyno.measure.verdicts.analysis import log_ratios
 from pgdyno.measure.verdicts.failures import is_shown, missed_rate
+from pgdyno.measure.verdicts.statements import has_slower_statement
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import P99, TAIL_MEAN, TAIL_MEAN_ALONE, THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Verdict
@@ -225,12 +226,13 @@ def _estimate(sample: Sample) -> Estimate:
 def gate_code(experiment: Experiment) -> int:
     """Return 5 if throughput regressed anywhere, else 6 if anything is inconclusive, else 0.
 
-    A variant has also regressed if it misses a background rate that the baseline keeps, or if more of its
-    transactions fail.
+    A variant has also regressed if it misses a background rate that the baseline keeps, if more of its
+    transactions fail, or if a statement is slower under the same load.
     """
     throughput = [v for v in experiment.verdicts if v.metric == THROUGHPUT]
     decisions = [verdict.decision for verdict in throughput]
-    if Decision.WORSE in decisions or any(_has_fallen_behind(experiment, v) for v in throughput):
+    has_fallen_behind = any(_has_fallen_behind(experiment, v) for v in throughput)
+    if Decision.WORSE in decisions or has_fallen_behind or has_slower_statement(experiment):
         return _REGRESSION
     return _INCONCLUSIVE if Decision.INCONCLUSIVE in decisions or not decisions else 0
 

@@ -25,6 +25,7 @@ from pgdyno.model.experiments.workload import Workload
 
 _MANY_ARMS = 9
 _CONNECTION = 41  # seed of a separate random stream
+_COUNTED_PART = 4  # the inverse: counting takes 2 % of the throughput, so 0.5 % in all
 _WINDOW_S = 1.0  # the shortest in which ticks stay below half of the 10 % limit
 _TRIAL_S = 10.0
 
@@ -55,6 +56,12 @@ def window_ends(arms: int, slices: int, slice_s: float) -> frozenset[int]:
     group = _group(arms)
     length = math.ceil(_WINDOW_S / (group * slice_s)) * group
     return frozenset([*range(length - 1, slices - length, length), slices - 1])
+
+
+def counted_turns(arms: int, slices: int) -> int:
+    """Return the number of a block's first slices in which servers count statements: a quarter, balanced."""
+    group = _group(arms)
+    return max(1, slices // (_COUNTED_PART * group)) * group
 
 
 def writing_time_s(

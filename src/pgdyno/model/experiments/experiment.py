@@ -16,6 +16,7 @@ from typing import Any
 from pgdyno.host.cpu_idling import Awake
 from pgdyno.model.experiments.failures import Failures
 from pgdyno.model.experiments.likeness import Likeness
+from pgdyno.model.experiments.statements import StatementCount, UsedPlans
 from pgdyno.model.experiments.step_record import StepRecord
 from pgdyno.model.experiments.tpch import TpchFacts
 from pgdyno.model.experiments.verdict import AtLoad, Verdict
@@ -148,6 +149,7 @@ class ArmBlock:
     void: str | None = None  # why this arm alone is void, if it was measured in a separate trial
     audit: Mapping[str, float] = field(default_factory=dict)  # of that trial; otherwise the block has it
     failures: tuple[Failures, ...] = ()  # in the same time as ``transactions``, which do not include them
+    statements: Mapping[str, StatementCount] = field(default_factory=dict)  # by name; also of drains
 
 
 @dataclass(frozen=True)
@@ -265,6 +267,7 @@ class Experiment:
     allowed_files: tuple[str, ...] = ()  # kernel files that variants set and no lever does
     at_load: tuple[AtLoad, ...] = ()  # latencies at a fixed rate, measured after this experiment
     likenesses: Mapping[str, Likeness] = field(default_factory=dict)  # of captured workloads, by name
+    plans: tuple[UsedPlans, ...] = ()  # of statements, before the load of the first round
     load_hosts: tuple[LoadHosts, ...] = ()  # in chronological order; empty: load from the server's host
 
     def operation(self, workload: str) -> str | None:

@@ -24,6 +24,7 @@ _SHOWN_BYTES = 800  # of a program's output
 _VERSION_TEXT = re.compile(
     rb"PostgreSQL \d[^\0\n]{1,200} on [^\0\n]{1,100}, compiled by [^\0\n]{1,200}, \d\d-bit"
 )
+_PKGLIBDIR = re.compile(r"^PKGLIBDIR = (.+)$", re.MULTILINE)
 _VERSION = re.compile(r"PostgreSQL\) ((\d+)[\w.+~-]*)", re.ASCII)  # used in directory names
 
 
@@ -57,6 +58,13 @@ class Installation:
                 f"/usr/lib/postgresql/{self.major}/bin of the package postgresql-{self.major}",
             )
         return str(path)
+
+    def has_library(self, name: str, account: Account) -> bool:
+        """Whether a loadable library is installed, where ``pg_config`` has it or builds usually do."""
+        usual = self.bin_directory.resolve().parent / "lib"
+        found = _PKGLIBDIR.search(self.build_configuration(account).or_else(""))
+        places = (*([Path(found[1])] if found else []), usual, usual / "postgresql")
+        return any((place / f"{name}.so").is_file() for place in places)
 
     def build_configuration(self, account: Account) -> Fact[str]:
         """Return the output of ``pg_config``; unknown if it is missing or fails."""

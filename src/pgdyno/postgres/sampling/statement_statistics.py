@@ -21,8 +21,13 @@ from pgdyno.postgres.connection.control_connection import ControlConnection
 from pgdyno.postgres.connection.query import AS_BYTES, text_of
 from pgdyno.postgres.statement_counts import Ended, Seen, StatementCounts
 
+LIBRARY = "pg_stat_statements"
+"""The name of the extension's library in shared_preload_libraries."""
+LEAST_MAJOR = 13
+"""The first PostgreSQL in which the extension counts planning."""
 _WITH_TOP_LEVEL = (1, 9)
 _LEAST = (1, 8)  # PostgreSQL 13
+_WITH_EVICTIONS = 140_000
 _INSTALLED = """
 SELECT n.nspname, e.extversion FROM pg_catalog.pg_extension e
 JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) e.extnamespace
@@ -68,22 +73,25 @@ _NOT_COUNTED = {
     "pg_stat_statements.track": frozenset({"none"}),
 }
 """Values with which statements are not counted, in the forms that roles' and databases' settings have."""
-_MOST_CHARACTERS = 2000  # of a statement's text
+MOST_CHARACTERS = 2000
+"""Of a statement's text, for display."""
+WHOLE_TEXT = (1 << 31) - 1
 _READ: LiteralString = """
 SELECT pg_catalog.min(pg_catalog.left(s.query, %s)), pg_catalog.sum(s.calls)::pg_catalog.int8,
        pg_catalog.sum(s.total_plan_time), pg_catalog.sum(s.total_exec_time),
        pg_catalog.sum(s.rows)::pg_catalog.int8,
        pg_catalog.sum(s.shared_blks_hit OPERATOR(pg_catalog.+) s.shared_blks_read)::pg_catalog.int8,
-       pg_catalog.sum(s.wal_records)::pg_catalog.int8
+       pg_catalog.sum(s.wal_records)::pg_catalog.int8, pg_catalog.sum(s.wal_bytes)::pg_catalog.int8, s.queryid
   FROM public.pg_stat_statements s
   JOIN pg_catalog.pg_database d ON d.oid OPERATOR(pg_catalog.=) s.dbid
- WHERE d.datname OPERATOR(pg_catalog.=) %s AND s.calls OPERATOR(pg_catalog.>) 0 GROUP BY s.queryid
+ WHERE d.datname OPERATOR(pg_catalog.=) %s AND s.calls OPERATOR(pg_catalog.>) 0
+   AND s.queryid IS NOT NULL GROUP BY s.queryid
 """
 
 
 @dataclass(frozen=True)
 class CountedTimes:
-    """The counters of one statement; times in ms."""
+    """The counters of one statement; times in ms. ``id`` is the server's query identifier."""
 
     sql: str
     calls: int
@@ -92,6 +100,8 @@ class CountedTimes:
     rows: int
     blocks: int
     wal_records: int
+    wal_bytes: int
+    id: int
 
 
 @dataclass(frozen=True)
@@ -214,13 +224,29 @@ def find_statement_statistics(
 
 
 @checked_results()
-def read_statement_times(connection: ControlConnection, database: str) -> tuple[CountedTimes, ...]:
-    """Return the counters of a database's statements; the extension must be in the schema public."""
+def read_statement_times(
+    connection: ControlConnection, database: str, most_characters: int = MOST_CHARACTERS
+) -> tuple[CountedTimes, ...]:
+    """Return the counters of a database's statements; the extension must be in the schema public.
+
+    Raises: ServerError.
+    """
     with server_errors_converted():
-        rows = connection.execute(_READ, (_MOST_CHARACTERS, database)).fetchall()
+        rows = connection.execute(_READ, (most_characters, database)).fetchall()
     return tuple(
-        CountedTimes(
-            str(sql), int(calls), float(planning), float(executing), int(returned), int(blocks), int(wal)
-        )
-        for sql, calls, planning, executing, returned, blocks, wal in rows
+        CountedTimes(str(sql), int(calls), float(planning), float(executing), *map(int, counts))
+        for sql, calls, planning, executing, *counts in rows
     )
+
+
+@checked_results()
+def read_evictions(connection: ControlConnection) -> int:
+    """Return how often statements were evicted so far; 0 before PostgreSQL 14, which does not count it.
+
+    The extension must be in the schema public. Raises: ServerError.
+    """
+    if connection.info.server_version < _WITH_EVICTIONS:
+        return 0
+    with server_errors_converted():
+        [[evicted]] = connection.execute("SELECT dealloc FROM public.pg_stat_statements_info").fetchall()
+    return int(evicted)

@@ -16,6 +16,7 @@ from functools import partial
 
 from pgdyno.load.turns import Turns
 from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.statement_counting import StatementCounting
 from pgdyno.postgres.process.local_machine import online_cpus
 from pgdyno.postgres.sampling.activity import ActivitySampling
 from pgdyno.postgres.waits import CPU, ActivitySample
@@ -23,7 +24,6 @@ from pgdyno.profile.perf_stat import PerfCounts
 from pgdyno.profile.reading.counters import Processes, Turn, take_turn
 from pgdyno.profile.reading.hardware_counting import HardwareCounters
 from pgdyno.profile.reading.recordings import Recordings
-from pgdyno.profile.reading.statements import StatementCounting
 
 PLAIN_S = 2.0
 SAMPLED_S = 3.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.opening import kept_awake, open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.blocks.transactions import parse_all
+from pgdyno.measure.statement_counting import StatementCounting, counting, shape
 from pgdyno.measure.view.awake_sentence import awake_sentence
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.failures import require_few
@@ -22,13 +24,13 @@ from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.variants.variant import Variant, require_durable, require_measurable
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.local_machine import machine_claimed
+from pgdyno.postgres.sampling.statement_statistics import LIBRARY, CountedTimes
 from pgdyno.profile.reading.counters import Processes
 from pgdyno.profile.reading.cycle_sampling import CYCLE_S, ArmTurns, Profiling
 from pgdyno.profile.reading.hardware_counting import find_hardware_counters
 from pgdyno.profile.reading.layouts import sampled_layout
 from pgdyno.profile.reading.recordings import open_recordings
 from pgdyno.profile.reading.results import PerfData, counted_of, cycles_of, transactions_in
-from pgdyno.profile.reading.statements import DATABASE, LIBRARY, StatementCounting, counting
 from pgdyno.profile.records.profile_record import StatementTime, TransactionProfile
 from pgdyno.profile.summary import Profiled, sum_up
 
@@ -121,7 +123,7 @@ def _of_arms(
     labels = [log_label(_NAME, workload.name, 0, arm) for arm in range(len(arms))]
     lasting_s = design.warmup_s + request.cycles * CYCLE_S
     with ExitStack() as stack:
-        statements = [_statements(stack, arm) if is_counting else None for arm in arms]
+        statements = [StatementCounting.of(stack, arm, shape) if is_counting else None for arm in arms]
         turns = stack.enter_context(
             closing(loads.prepare(arms, labels, workload, design, lasting_s, range(len(arms))))
         )
@@ -176,16 +178,46 @@ def _results(
 def _times(
     statements: StatementCounting | None, transactions: int
 ) -> tuple[tuple[StatementTime, ...], tuple[str, ...]]:
-    """Return the statements' times, and a remark if they cannot be read."""
+    """Return the statements' times, by shape, and a remark if they cannot be read."""
     if statements is None or not transactions:
         return (), ()
     try:
-        return statements.times(transactions), ()
+        counted = statements.read().values()
     except ServerError as error:  # PostgreSQL 12 does not count planning
         return (), (f"statements are not distinguished: {error.message}",)
+    return by_shape(_per_transaction(one, transactions) for one in counted), ()
 
 
-def _statements(stack: ExitStack, arm: Arm) -> StatementCounting:
-    found = StatementCounting(arm, stack.enter_context(closing(arm.server.connect(DATABASE))))
-    found.install()
-    return found
+def _per_transaction(one: CountedTimes, transactions: int) -> StatementTime:
+    return StatementTime(
+        one.sql,
+        one.calls / transactions,
+        one.planning_ms * 1000 / transactions,
+        one.executing_ms * 1000 / transactions,
+        one.rows / transactions,
+        one.blocks / transactions,
+        one.wal_records / transactions,
+    )
+
+
+def by_shape(statements: Iterable[StatementTime]) -> tuple[StatementTime, ...]:
+    """Add up the statements of each shape, most time first. A single statement keeps its text."""
+    groups: defaultdict[str, list[StatementTime]] = defaultdict(list)
+    for one in statements:
+        groups[shape(one.sql)].append(one)
+    found = (_sum(name, its) for name, its in groups.items())
+    return tuple(sorted(found, key=lambda one: -(one.planning_us + one.executing_us)))
+
+
+def _sum(name: str, statements: list[StatementTime]) -> StatementTime:
+    if len(statements) == 1:
+        return statements[0]
+    return StatementTime(
+        name,
+        sum(one.calls for one in statements),
+        sum(one.planning_us for one in statements),
+        sum(one.executing_us for one in statements),
+        sum(one.rows for one in statements),
+        sum(one.blocks for one in statements),
+        sum(one.wal_records for one in statements),
+    )

@@ -8,7 +8,7 @@ import pytest
 
 from pgdyno.base.errors import ServerError
 from pgdyno.postgres.process.account import caller
-from pgdyno.postgres.process.installation import installation_at
+from pgdyno.postgres.process.installation import Installation, installation_at
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,28 @@ def test_a_missing_program_is_named_with_where_it_is(tmp_path: Path) -> None:
         "a server alone is not enough: name an installation with its other programs, such as "
         "/usr/lib/postgresql/17/bin of the package postgresql-17"
     )
+
+
+def at(prefix: Path) -> Installation:
+    (prefix / "bin").mkdir(parents=True, exist_ok=True)
+    return Installation(prefix / "bin", "18.0", 18, "test")
+
+
+@pytest.mark.parametrize("place", ["lib", "lib/postgresql"])
+def test_a_library_is_found_where_builds_install_it(tmp_path: Path, place: str) -> None:
+    found = at(tmp_path)
+    assert not found.has_library("counter", caller())
+    (tmp_path / place).mkdir(parents=True)
+    (tmp_path / place / "counter.so").touch()
+    assert found.has_library("counter", caller())
+
+
+def test_a_library_is_found_where_pg_config_has_it(tmp_path: Path) -> None:
+    found, other = at(tmp_path / "usr"), tmp_path / "lib64/pgsql"
+    program = tmp_path / "usr/bin/pg_config"
+    program.write_text(f"#!/bin/sh\necho 'LIBDIR = /none'\necho 'PKGLIBDIR = {other}'\n")
+    program.chmod(0o755)
+    assert not found.has_library("counter", caller())
+    other.mkdir(parents=True)
+    (other / "counter.so").touch()
+    assert found.has_library("counter", caller())

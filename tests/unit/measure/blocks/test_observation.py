@@ -199,3 +199,16 @@ def test_a_stretch_alone_gives_the_tail_of_its_own_transactions_if_nobody_distur
     assert found == ([None, None] if stolen else [1.0, pytest.approx(9.05 / 1.05)])
     assert block.void is None
     assert [one.transactions for one in block.arms] == [1, 1]
+
+
+@pytest.mark.parametrize(("rested_s", "lag"), [(0.0, 0.25), (0.5, 0.0)])
+def test_a_rest_while_counts_are_read_is_no_delay_of_the_driver(rested_s: float, lag: float) -> None:
+    slices = (
+        Slice(0, 10 * S, 11 * S, (0, 0), 11 * S),
+        Slice(1, 23 * S // 2, 25 * S // 2, (0, 0), 25 * S // 2),
+    )
+    host = HostCpu(10.0, 0.0, 0.0), HostCpu(12.5, 2.0, 0.0)
+    observed = ObservedBlock(10 * S, slices, ({}, {}), host, 0.0, rested_s=rested_s)
+    run = replace(run_of(arm("a", [10.5]), arm("b", [12.0])), blocks=[observed], is_drained=True)
+    (block,) = build_blocks(run, DESIGN, SPLIT)
+    assert block.audit["schedule_lag_share"] == pytest.approx(lag)

@@ -10,6 +10,7 @@ import pytest
 from pgdyno.measure.design.schedule import (
     alternating,
     connection_order,
+    counted_turns,
     for_arms,
     seats,
     slice_order,
@@ -143,3 +144,18 @@ def test_only_workloads_that_write_have_stretches_and_wal_for_them() -> None:
     assert stretches_s([READS, WRITES], Design()) == 0.0
     assert writing_time_s([WRITES], design, 2, has_stretch=True) == writing_time_s([WRITES], design, 2) + 15.0
     assert stretches_s([WRITES], alternating(design)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("arms", "slices", "counted"),
+    [
+        (2, 120, 28),  # a quarter is 30: seven groups ABBA
+        (2, 12, 4),  # at least one group
+        (2, 4, 4),
+        (4, 128, 32),  # two squares of 16
+        (1, 40, 10),
+        (1, 1, 1),  # a whole trial
+    ],
+)
+def test_statements_are_counted_in_a_quarter_of_the_turns(arms: int, slices: int, counted: int) -> None:
+    assert counted_turns(arms, slices) == counted

@@ -1,0 +1,114 @@
+"""Read the plans with which measured servers run a workload's statements, for values that are replayed.
+
+The load's role plans them, before the load of the first round: a superuser would run casts and functions that
+owners of a copy may have planted. Nothing is executed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from itertools import islice
+
+from pgdyno.base.errors import ServerError
+from pgdyno.load.driver import job_options
+from pgdyno.load.statements import prepared_statements
+from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.captured_samples import sampled_statements
+from pgdyno.measure.arenas.load import Loads
+from pgdyno.measure.statement_counting import shape
+from pgdyno.model.experiments.statements import UsedPlans
+from pgdyno.model.experiments.workload import DRIVER, PREPARED, Workload
+from pgdyno.postgres.connection.connection import Connection
+from pgdyno.postgres.planner.fingerprint import IndexName, fingerprint, indexes_of
+from pgdyno.postgres.planner.sql_text import first_word
+from pgdyno.postgres.sampling.prepared_plans import Document, ExplainedStatement, explain_prepared
+from pgdyno.postgres.statements import PreparedStatement
+
+_MOST_STATEMENTS = 60  # arbitrary: some milliseconds each; those with the most time in the original
+_PLANNED = frozenset({"select", "insert", "update", "delete", "merge", "with", "values", "table"})
+_LEAST_VERSION = 140_000  # its pg_prepared_statements counts generic plans
+_DEFINITIONS = """
+SELECT n.nspname, c.relname, pg_catalog.pg_get_indexdef(c.oid) FROM pg_catalog.pg_class c
+  JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+ WHERE c.relkind OPERATOR(pg_catalog.=) 'i' AND c.relname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (%s)
+"""
+_CREATE = re.compile(r'CREATE (UNIQUE )?INDEX (?:"(?:[^"]|"")*"|\S+) ON (?:ONLY )?')
+
+
+def used_plans(
+    arms: Sequence[Arm], workload: Workload, loads: Loads
+) -> tuple[tuple[UsedPlans, ...], tuple[str, ...]]:
+    """Return each arm's plans of a workload's statements, and notes on unknown ones.
+
+    Both are empty if pgdyno's driver does not issue it. Raises: GeneratorFailedError, ServerError.
+    """
+    if workload.generator != DRIVER:
+        return (), ()
+    statements: list[PreparedStatement] = []
+    found: list[UsedPlans] = []
+    unknown: dict[str, str] = {}
+    for arm in arms:
+        with closing(loads.connect(arm, workload)) as connection:
+            if connection.info.server_version < _LEAST_VERSION:
+                return (), ("plans are not compared: PostgreSQL before 14 does not report generic ones",)
+            statements = statements or _statements(connection, workload, loads)
+            for one in statements:
+                plans = _plans_of(connection, arm, workload, one)
+                if isinstance(plans, ServerError):
+                    unknown.setdefault(one.name, (plans.detail or plans.message).rstrip("."))
+                else:
+                    found.append(plans)
+    if not unknown:
+        return tuple(found), ()
+    some = "the plan of 1 statement is" if len(unknown) == 1 else f"plans of {len(unknown)} statements are"
+    return tuple(found), (f"{some} unknown: {next(iter(unknown.values()))}",)
+
+
+def _statements(connection: Connection, workload: Workload, loads: Loads) -> list[PreparedStatement]:
+    """Return the statements that can be planned; of tables that differ in a number, the first one's."""
+    driver = loads.find_driver()
+    if workload.captured is not None:
+        times = {one.name: one.seen.time_ms for one in workload.captured.statements}
+        found = sorted(sampled_statements(connection, workload, driver), key=lambda one: -times[one.name])
+    else:
+        every = prepared_statements(driver, workload, job_options(workload))
+        found = list({shape(one.sql): one for one in reversed(every)}.values())[::-1]
+    planned = (one for one in found if first_word(one.sql) in _PLANNED)
+    return list(islice(planned, _MOST_STATEMENTS))
+
+
+def _plans_of(
+    connection: Connection, arm: Arm, workload: Workload, statement: PreparedStatement
+) -> UsedPlans | ServerError:
+    """Return a statement's plans, or why it cannot be planned: a temporary table, a right that is missing."""
+    [[mode]] = connection.execute("SELECT pg_catalog.current_setting('plan_cache_mode')").fetchall()
+    try:
+        explained = explain_prepared(connection, statement, is_run=False)
+    except ServerError as error:
+        if connection.closed:
+            raise
+        return error
+    documents = [document["Plan"] for document in in_use(explained, workload, str(mode))]
+    definitions = _definitions(connection, documents)
+    shapes = dict.fromkeys(fingerprint(document, definitions) for document in documents)
+    return UsedPlans(workload.name, statement.name, arm.variant.name, tuple(shapes))
+
+
+def in_use(found: ExplainedStatement, workload: Workload, mode: str) -> Sequence[Document]:
+    """Return the plans that executions use: custom ones, or the generic one."""
+    is_generic = mode == "force_generic_plan" or (mode == "auto" and found.is_kept)
+    return found.generics[:1] if is_generic and workload.protocol == PREPARED else found.customs
+
+
+def _definitions(connection: Connection, documents: Sequence[Document]) -> Mapping[IndexName, str]:
+    """Return the definitions of indexes in plans, without their names."""
+    names = sorted({name for document in documents for _, name in indexes_of(document)})
+    rows = connection.execute(_DEFINITIONS, (names,)).fetchall() if names else []
+    return {(str(schema), str(name)): definition(str(text)) for schema, name, text in rows}
+
+
+def definition(text: str) -> str:
+    """Return ``CREATE INDEX name ON table USING …`` as ``table USING …``, with UNIQUE before it."""
+    return _CREATE.sub(lambda found: found[1] or "", text, count=1)
