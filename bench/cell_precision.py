@@ -20,12 +20,13 @@ from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import Lines
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.load_hosts import FromCell
+from pgdyno.measure.measure import measure
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import choose_installation
-from pgdyno.remote.cells.given_cell import read_cell
-from pgdyno.studies.compare import compare
+from pgdyno.postgres.process.registry import choose_installation
+from pgdyno.remote.inventory import read_cell
+from pgdyno.studies.compare import comparison
 from pgdyno.workload.workload_choice import find_workloads
 
 PLACES = ("host", "cell", "cell", "host")
@@ -54,7 +55,9 @@ def measured(workload: str, budget_s: float, seed: int, cell_file: Path | None) 
         budget_s,
         load_from=FromCell(read_cell(cell_file)) if cell_file else None,
     )
-    return compare((Variant("default"), Variant("default")), conditions, Lines())
+    same = (Variant("default"), Variant("default"))
+    study = comparison(same, conditions.workloads, conditions.design)
+    return measure(study, conditions, Lines())
 
 
 def precisions(place: str, experiment: Experiment) -> list[Precision]:

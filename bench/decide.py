@@ -33,7 +33,7 @@ from pgdyno.measure.decisions.plan_decision import (
 )
 from pgdyno.measure.decisions.plan_outcome import Estimate, Outcome, estimate, estimate_alone, stalls
 from pgdyno.model.experiments.experiment import DUET_BIAS, STRETCH_ROUNDS
-from pgdyno.model.plans.terms import Terms
+from pgdyno.model.plans.plan import Terms
 from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT
 from pgdyno.stats.sample import BoolArray, FloatArray
 

@@ -35,9 +35,9 @@ from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import ResetPolicy, Workload
-from pgdyno.model.plans.terms import PLAN, RELOAD_GAIN, Terms
+from pgdyno.model.plans.plan import PLAN, RELOAD_GAIN, Terms
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import choose_installation
+from pgdyno.postgres.process.registry import choose_installation
 from pgdyno.workload.workload_choice import find_workloads
 
 SCRIPT = r"""

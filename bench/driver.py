@@ -44,7 +44,7 @@ from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.model.experiments.workload import SysbenchScript, Workload
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.stats import nested
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT, infer
 from pgdyno.stats.sample import Sample

@@ -18,7 +18,7 @@ from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.meters import load as load_meters
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.workload.workload_choice import find_workloads
 
 ARMS = 2

@@ -17,11 +17,12 @@ from pathlib import Path
 from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import open_progress
 from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.measure import measure
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.workload import ResetPolicy, Workload
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import choose_installation
-from pgdyno.studies.compare import compare
+from pgdyno.postgres.process.registry import choose_installation
+from pgdyno.studies.compare import comparison
 from pgdyno.workload.workload_choice import find_workloads
 
 SCRIPT = r"""
@@ -47,7 +48,8 @@ def run(workloads: dict[str, Workload], rows: int, budget_s: float, seed: int) -
             Variant("plain", {"pgdyno.extra": "0"}),
             Variant("planted", {"pgdyno.extra": str(rows)}),
         )
-        return compare(variants, conditions, progress)
+        study = comparison(variants, conditions.workloads, conditions.design)
+        return measure(study, conditions, progress)
     finally:
         progress.close()
 

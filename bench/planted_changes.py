@@ -26,7 +26,7 @@ from tests.shop import buying
 
 from pgdyno.measure.replay import ReplayRequest, replay
 from pgdyno.model.experiments.captured import CapturedWorkload
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.postgres.sampling.statement_statistics import find_statement_statistics
 from pgdyno.store.workload_file import read_workload_file, write_workload_file
 from pgdyno.workload.capture_server import CaptureRequest, capture

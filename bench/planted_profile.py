@@ -23,7 +23,7 @@ from bench.likeness import Quiet
 from scipy import special
 from tests.fix_servers import RealServer, running_server
 
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.profile import parts
 from pgdyno.profile.reading.traffic_profile import profile_attached
 from pgdyno.profile.records.profile_record import AccountGroup, AccountLine

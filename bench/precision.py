@@ -23,18 +23,19 @@ from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import open_progress
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.design.schedule import alternating
+from pgdyno.measure.measure import measure
 from pgdyno.measure.verdicts.analysis import analyse
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.workload import DRIVER
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import choose_installation
-from pgdyno.studies.compare import compare
+from pgdyno.postgres.process.registry import choose_installation
+from pgdyno.studies.compare import comparison
 from pgdyno.workload.workload_choice import find_workloads
 
 METRICS = ("throughput_tps", "server_cpu_us_per_transaction")
 
 
-def measure(kind: str, workload: str, generator: str, budget_s: float, seed: int) -> Experiment:
+def measured(kind: str, workload: str, generator: str, budget_s: float, seed: int) -> Experiment:
     """Run one A/A comparison."""
     design = replace(Design(), seed=seed)
     if kind == "alternating":
@@ -47,7 +48,9 @@ def measure(kind: str, workload: str, generator: str, budget_s: float, seed: int
     )
     progress = open_progress()
     try:
-        return compare((Variant("default"), Variant("default")), conditions, progress)
+        same = (Variant("default"), Variant("default"))
+        study = comparison(same, conditions.workloads, conditions.design)
+        return measure(study, conditions, progress)
     finally:
         progress.close()
 
@@ -107,7 +110,7 @@ def main() -> None:
     found: list[Point] = []
     asked_for = itertools.product(asked.design or ["duet", "alternating"], asked.generator or [DRIVER])
     for kind, generator in asked_for:
-        experiment = measure(kind, asked.workload, generator, parse_duration_s(asked.budget), asked.seed)
+        experiment = measured(kind, asked.workload, generator, parse_duration_s(asked.budget), asked.seed)
         found += points(experiment)
         void = sum(1 for block in experiment.blocks if block.void)
         print(

@@ -92,7 +92,7 @@ def _appending(place: Place, own: Path) -> Iterator[Call]:
     nothing = cast("Any", _Rows([]))
     ask = cast("Any", server_requirements._unsupported)  # noqa: SLF001 — what root does while the server runs
     try:
-        from pgdyno.postgres.connection.hba_file import login_rules
+        from pgdyno.postgres.connection.network_access import login_rules
     except ImportError:  # a version that appends by path
         yield lambda _: ask(nothing, ["trust"], place.data / "pg_hba.conf")
     else:

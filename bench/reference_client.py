@@ -35,7 +35,7 @@ from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 
 GOAL = 0.1  # client CPU per row, driver / reference
 STAND_IN = "psycopg loop"

@@ -23,11 +23,11 @@ from pgdyno.host.tracing.valgrind import find_valgrind
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import parse_variant
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
+from pgdyno.profile.callgrind import spread
 from pgdyno.profile.reading.simulate import for_valgrind
 from pgdyno.profile.reading.simulated_sessions import session_counts
 from pgdyno.profile.simulated_caches import simulated_caches
-from pgdyno.profile.simulation import spread
 from pgdyno.workload.workload_choice import find_workloads
 
 _RUNS = 2

@@ -17,7 +17,7 @@ import numpy as np
 from bench.noise import BLOCK_SD, NOISES, ROUND_SD, Noise, gaussian
 
 from pgdyno.model.experiments.verdict import VarianceComponents
-from pgdyno.stats.holm import adjusted_p_values
+from pgdyno.stats.decision import adjusted_p_values
 from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_LOOKING, Inference, infer
 from pgdyno.stats.power import minimum_detectable_effect
 from pgdyno.stats.sample import BoolArray, FloatArray, Sample

@@ -24,9 +24,9 @@ import numpy as np
 from pgdyno.base.facts import Unknown
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.probing.spinners import find_top, spinning, why_no_spinners
-from pgdyno.postgres.process.installations import embedded
 from pgdyno.postgres.process.instance import SUPERUSER, Instance, initialise
 from pgdyno.postgres.process.local_machine import online_cpus, workspace
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.stats.inference import infer
 from pgdyno.stats.sample import Sample
 

@@ -17,8 +17,7 @@ from pathlib import Path
 import duckdb
 
 from pgdyno.load.tpch_tables import data_set, filling
-from pgdyno.studies.bundled.tpch.answers import Answer, answer_of
-from pgdyno.studies.bundled.tpch.queries import NUMBERS, query_text, validation_parameters
+from pgdyno.studies.bundled.tpch.queries import NUMBERS, Answer, answer_of, query_text, validation_parameters
 
 TPCHGEN = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
 

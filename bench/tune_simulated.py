@@ -25,16 +25,14 @@ from pydantic import TypeAdapter
 
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
-from pgdyno.model.plans.plan import Layer
-from pgdyno.model.plans.terms import Terms
-from pgdyno.model.tuning.space import Dimension, Point
-from pgdyno.model.tuning.tuning import RoundRatios, Trial, TrialRound, TrialState, Tuning
+from pgdyno.model.plans.plan import Layer, Terms
+from pgdyno.model.tuning.tuning import Dimension, Point, RoundRatios, Trial, TrialRound, TrialState, Tuning
 from pgdyno.stats.decision import decide
 from pgdyno.tune.search.additive import least_first
-from pgdyno.tune.search.noise import noise_of
+from pgdyno.tune.search.race import noise_of
 from pgdyno.tune.search.samplers import load
 from pgdyno.tune.search.searching import search
-from pgdyno.tune.search.shortening import remaining, shorten
+from pgdyno.tune.tuner import remaining, shorten
 
 _RIDGE = 1.0  # of effects in units of 3 %
 _PROOF_ROUNDS = 8

@@ -29,11 +29,12 @@ from pgdyno.base.units import parse_duration_s
 from pgdyno.cli.output import Lines
 from pgdyno.measure.blocks.blocks import void_reason
 from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.measure import measure
 from pgdyno.model.experiments.experiment import Block, Design, VoidThresholds
 from pgdyno.model.experiments.workload import DRIVER
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import choose_installation
-from pgdyno.studies.compare import compare
+from pgdyno.postgres.process.registry import choose_installation
+from pgdyno.studies.compare import comparison
 from pgdyno.workload.workload_choice import find_workloads
 
 METRICS = ("throughput_tps", "server_cpu_us_per_transaction", "latency_ms_p99")
@@ -70,7 +71,9 @@ def run_round(workload: str, generator: str, seed: int) -> dict[str, list[float]
         find_workloads((workload,), generator=generator),
         design,
     )
-    experiment = compare((Variant("default"), Variant("default")), conditions, Lines())
+    same = (Variant("default"), Variant("default"))
+    study = comparison(same, conditions.workloads, conditions.design)
+    experiment = measure(study, conditions, Lines())
     return {
         metric: [
             math.log(second.values[metric] / first.values[metric])

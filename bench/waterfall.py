@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pgdyno.measure.view.attribution_text import attribution_figure
+from pgdyno.measure.view.parts_text import attribution_figure
 from pgdyno.results.bundle import verify_bundle
 
 STYLE = """<style>

@@ -14,7 +14,10 @@ COMMANDS = ("compare", "apply", "profile", "accelerate", "run")
 _VIEWS = ("report/", "studies/grids/")
 _VIEW_FILES = (
     *("_text.py", "_page.py", "_table.py", "_tables.py", "_words.py", "view.py", "results/page.py"),
-    *("rqps.py", "step_series.py", "tpch/tables.py", "tpch/text.py"),
+    "tpch/tables.py",
+)
+_NO_VIEWS = (  # tables of databases, their pages, the text segment of a program
+    *("postgres/", "store/", "load/", "builds/", "measure/meters/", "studies/bundled/_client_tables.py"),
 )
 
 
@@ -39,6 +42,8 @@ def lines_of(some: Iterator[Module] | tuple[Module, ...]) -> int:
 
 def is_view(module: Module) -> bool:
     """Whether a module makes pages or text of results."""
+    if module.place.startswith(_NO_VIEWS):
+        return False
     return module.place.startswith(_VIEWS) or "/view/" in module.place or module.place.endswith(_VIEW_FILES)
 
 

@@ -25,43 +25,27 @@ ASKED = {
 CODE = '''
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk
 
 LEVER = Lever(
     name="{name}",
     title="{title}",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
-    maturity=Maturity.PREVIEW,
     settings=("{setting}",),
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-    """Leave it, until there is a rule: give ``propose`` another value than the one found.
+def plan(ctx: PlanContext) -> Planned:
+    """Leave it, until there is a rule: give ``LEVER.propose`` another value than the one found.
 
     ``plan/levers/_contract.py`` has all that a rule may use. Compare memory in bytes:
     ``ctx.settings.size_bytes``.
     Levers that plan a setting read here go into ``order_after``, with the reason.
     """
     found = ctx.settings.text("{setting}")
-    line = propose(ctx, LEVER, "{setting}", found, reason="fill in", evidence="fill in")
-    return lines_or_skipped(LEVER, [line], "no rule yet")
+    line = LEVER.propose(ctx, "{setting}", found, reason="fill in", evidence="fill in")
+    return LEVER.planned([line], "no rule yet")
 '''
 
 USAGE = "usage: make new-lever NAME=wal_compression SETTING=wal_compression"

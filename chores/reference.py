@@ -20,7 +20,6 @@ from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.plans.plan import Layer
 from pgdyno.plan import levers
 from pgdyno.plan.engine.durability import LOCKED_SETTINGS
-from pgdyno.plan.levers._contract import page_of
 from pgdyno.store.documents import experiment_schema
 from pgdyno.studies.bundled import load as bundled_studies
 from pgdyno.workload import bundled as workloads
@@ -58,7 +57,7 @@ def _levers() -> Iterator[str]:
         for name in names:
             lever = known[name].LEVER
             touches = ", ".join(f"`{one}`" for one in (*lever.settings, *lever.files))
-            page = page_of(known[name]).splitlines()
+            page = known[name].page.splitlines()
             yield from (f"### {name}", "", f"{lever.title}. *{lever.maturity}*, risk: {lever.risk}.", "")
             yield from (f"Changes: {touches or 'nothing, it reports'}", "", "```", *page, "```", "")
 

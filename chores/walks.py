@@ -61,7 +61,7 @@ WALKS = (
         3,
         (
             "plan.levers.application.shared_buffers:plan",
-            "plan.levers._contract:propose",
+            "plan.levers._contract:Lever.propose",
             "plan.engine.planner:plan_one",
             "plan.engine.planner:run_levers",
             "plan.engine.planner:make_plan",
@@ -98,7 +98,6 @@ WALKS = (
             "cli.compare:command",
             "cli.measuring:Measuring.conditions",
             "cli.measuring:Measuring._conditions",
-            "studies.compare:compare",
             "measure.measure:measure",
             "measure.experiment:ExperimentRun.run",
             "measure.experiment:ExperimentRun._rounds",
@@ -181,7 +180,7 @@ def _names_in(step: str) -> frozenset[str]:
 
 
 def table() -> str:
-    """Return the walks as the table that stands in ARCHITECTURE.md."""
+    """Return the walks as the table that stands in docs/house.md."""
     rows = [
         f"| {walk.title} | {walk.stays_before}, {walk.returns_before} | {len(walk.rooms)}, {walk.returns} | "
         f"{' → '.join(walk.rooms)} |"

@@ -1,7 +1,7 @@
 """Servers and hosts for tests of levers, plans and formats, built from dumps of real ``pg_settings``.
 
-``tests/fixtures/settings/<major>.json`` holds one row per setting of a freshly initialised cluster, with
-the build it came from. Everything else about these servers and hosts is stated here.
+``tests/fixtures/settings/<major>.json`` has the columns, then one row per setting of a freshly initialised
+cluster, and the build it came from. Everything else about these servers and hosts is stated here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pgdyno.base.facts import Fact, unknown
 from pgdyno.host.host import BlockDevice, Cpu, Host, HugePagePool, Kernel, Limits, Memory, Mount
@@ -28,16 +29,21 @@ DATA_DIRECTORY = "/var/lib/postgresql/data"
 
 
 @cache
-def _dump(major: int) -> dict[str, object]:
+def _dump(major: int) -> dict[str, Any]:
     text = (SETTINGS / f"{major}.json").read_text(encoding="utf-8")
-    loaded: dict[str, object] = json.loads(text)
+    loaded: dict[str, Any] = json.loads(text)
     return loaded
+
+
+def rows_of(major: int) -> list[dict[str, Any]]:
+    """Return the rows of ``pg_settings`` of a fresh cluster."""
+    dump = _dump(major)
+    return [dict(zip(dump["columns"], row, strict=True)) for row in dump["settings"]]
 
 
 def settings_of(major: int) -> dict[str, Guc]:
     """Return the settings of a fresh cluster."""
-    rows = _dump(major)["settings"]
-    assert isinstance(rows, list)
+    rows = rows_of(major)
     return {row["name"]: Guc(**{**row, "enumvals": tuple(row["enumvals"] or ())}) for row in rows}
 
 

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import re
 from collections import Counter
+from contextlib import nullcontext as does_not_raise
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,7 @@ def _lever_files() -> list[Path]:
 
 @every_file
 def test_docstring_has_the_headings_in_order(name: str) -> None:
-    documentation = LEVERS[name].__doc__ or ""
+    documentation = LEVERS[name].page
     positions = [documentation.find(f"\n{heading}:\n") for heading in HEADINGS]
     assert -1 not in positions, f"{name} lacks one of {HEADINGS}"
     assert positions == sorted(positions)
@@ -129,8 +130,8 @@ def test_a_check_says_what_is_wanted_and_who_says_so(name: str) -> None:
 
 @every_file
 def test_layer_is_the_package_it_lies_in(name: str) -> None:
-    module = LEVERS[name]
-    assert f".{module.LEVER.layer}." in module.__name__  # type: ignore[attr-defined]
+    layers = [path.parent.name for path in _lever_files() if path.stem == name]
+    assert layers == [LEVERS[name].LEVER.layer], f"{name}: a lever is named like its file"
 
 
 @every_file
@@ -327,8 +328,9 @@ def test_a_setting_that_is_zero_or_least_is_no_stumbling_block(major: int) -> No
         for value in least(guc):
             gucs = {**server.settings, guc.name: dataclasses.replace(guc, setting=value)}
             ctx = context(host, dataclasses.replace(server, settings=gucs))
-            for module in LEVERS.values():
-                plan_one(module, ctx)
+            with does_not_raise():
+                for module in LEVERS.values():
+                    plan_one(module, ctx)
 
 
 @every_major

@@ -65,15 +65,14 @@ def read(context):
 LEVER = '''
 """sandbank: an example."""
 
-from pgdyno.plan.levers._contract import Layer, Lever, Maturity, Risk, Skipped, detect_settings
+from pgdyno.plan.levers._contract import Layer, Lever, Maturity, Risk
 
 LEVER = Lever("sandbank", "an example", Layer.APPLICATION, Risk.SAFE, Maturity.PREVIEW, settings=())
-detect = detect_settings(LEVER)
 
 
 def plan(ctx):
     """Leave it."""
-    return Skipped(LEVER.name, "the tide is out")
+    return LEVER.skip("the tide is out")
 '''
 
 
@@ -131,7 +130,7 @@ def test_the_file_of_a_new_lever_is_one_that_plans_nothing_yet(added: Path) -> N
     (added / "pgdyno.plan.levers.application/wading.py").write_text(text_of("wading", "hash_mem_multiplier"))
     skipped = {one.lever: one.reason for one in make_plan(host_of(), server_of(18)).skipped}
     assert skipped["wading"] == "no rule yet"
-    documentation = levers.load()["wading"].__doc__ or ""
+    documentation = levers.load()["wading"].page
     positions = [documentation.find(f"\n{heading}:\n    ") for heading in HEADINGS]
     assert -1 not in positions
     assert positions == sorted(positions)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.model.plans.plan import Layer
-from pgdyno.model.tuning.space import Dimension, Point, Space
-from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState
+from pgdyno.model.tuning.tuning import Dimension, Point, Space, Trial, TrialRound, TrialState
 from pgdyno.tune.search.samplers import USUAL, load
 
 SPACE = Space(

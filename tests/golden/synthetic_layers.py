@@ -8,7 +8,7 @@ from dataclasses import replace
 from tests.golden.synthetic import experiment as of_a_plan
 
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
-from pgdyno.model.plans.terms import Terms
+from pgdyno.model.plans.plan import Terms
 from pgdyno.model.variants.variant import Variant
 
 ROUNDS = 8

@@ -13,7 +13,7 @@ from tests.golden.synthetic import DESIGN, HOST, SERVER
 
 from pgdyno.measure.verdicts.analysis import analyse
 from pgdyno.model.experiments.experiment import ArmBlock, Block, DesignKind, Experiment
-from pgdyno.model.experiments.tpch import DISCLAIMER, TpchFacts
+from pgdyno.model.experiments.step_record import DISCLAIMER, TpchFacts
 from pgdyno.model.experiments.workload import ResetPolicy
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.plan_document import PlanNode

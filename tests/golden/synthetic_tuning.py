@@ -5,8 +5,17 @@ from __future__ import annotations
 import math
 
 from pgdyno.model.plans.plan import Layer
-from pgdyno.model.tuning.space import Dimension, Point, Space
-from pgdyno.model.tuning.tuning import Removal, RoundRatios, Trial, TrialRound, TrialState, Tuning
+from pgdyno.model.tuning.tuning import (
+    Dimension,
+    Point,
+    Removal,
+    RoundRatios,
+    Space,
+    Trial,
+    TrialRound,
+    TrialState,
+    Tuning,
+)
 
 READ_ONLY, READ_WRITE = "sysbench-read-only", "sysbench-read-write"
 _PLAN = {"shared_buffers": "2GB", "work_mem": "16MB", "vm.swappiness": "1"}

@@ -7,7 +7,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from pgdyno.base.text import printable
 from pgdyno.model.plans.plan import Change, Effect, Layer, LeverEntry, LeverFinding, PlanLine, Risk
-from pgdyno.plan.view.levers_text import lever_page, levers_text
+from pgdyno.plan.view.plan_text import lever_page, levers_text
 
 PAGE = """swappiness: server memory swapped out last.
 

@@ -18,6 +18,8 @@ CALLED_BY_OTHERS = {
     "FormatModule": "what modules of plan/formats/ look like, for mypy",
 }
 """Public names that nothing in the source uses, and who does."""
+OF_OTHERS = {"conf_perf.py", "configurator.py"}
+"""Files of another project that are named."""
 
 
 def test_what_calls_itself_pure_imports_nothing_that_reaches_outside() -> None:
@@ -86,5 +88,14 @@ def test_files_that_are_named_exist() -> None:
         for path, text in texts.items()
         for name in re.findall(r"`([a-z_]+/[a-z_/]+\.(?:py|md|toml))`", text)
         if not any((place / name).exists() for place in (ROOT, PACKAGE, path.parent))
+    ]
+    known = {
+        path.name for folder in ("src", "tests", "bench", "chores") for path in (ROOT / folder).rglob("*.py")
+    }
+    missing += [
+        f"{path.relative_to(ROOT)} names {name}, which is not there"
+        for path, text in texts.items()
+        for name in re.findall(r"(?<![\w/.])\w+\.py\b", text)
+        if name not in known | OF_OTHERS
     ]
     assert not missing, "\n".join(missing)

@@ -1,20 +1,20 @@
-"""No circles; a name means one thing in a subject."""
+"""No circles; a name means one thing in a subject; the map names files that exist."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
-from tests.house.source import imported_modules, modules
+from tests.house.source import PACKAGE, ROOT, imported_modules, modules
 from tests.house.test_size import FILE_LINES
 
 CLASSES_OF_SEVERAL_PACKAGES = {
     "Arm": "a server that is measured, and its bar in a figure",
     "Backend": "a process of a connection, as the host and as the server see it",
     "Column": "of a database's table, and of a report's",
-    "Curve": "rates over levels, as numbers and as a chart",
     "Difference": "between two things of any kind: two machines, a build and its source",
     "Entry": "of a list: of a file, of a catalogue, of a card",
     "Memory": "of a host, and what servers share of it",
@@ -111,3 +111,21 @@ def public_classes() -> Iterator[tuple[str, str, str]]:
         for node in module.tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 yield module.package, node.name, module.place
+
+
+def test_the_map_names_files_that_exist() -> None:
+    missing = [place for place in named_on_the_map() if not (PACKAGE / place).exists()]
+    assert not missing, f"ARCHITECTURE.md names these, which do not exist: {', '.join(missing)}"
+
+
+def named_on_the_map() -> Iterator[str]:
+    """Yield every folder and file that a line of the map in ARCHITECTURE.md names, without the remarks."""
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for line in re.findall(r"^- \*\*(`\w+/`.*?)(?=^- |^$)", page, re.MULTILINE | re.DOTALL):
+        subject, *rest = re.split(r"`([\w/]+/)`", re.sub(r"\([^()]*\)|\*", "", line))[1:]
+        yield subject
+        files, *folders = rest
+        yield from (f"{subject}{name}.py" for name in re.findall(r"\w+", files))
+        for folder, names in zip(folders[::2], folders[1::2], strict=True):
+            yield f"{subject}{folder}"
+            yield from (f"{subject}{folder}{name}.py" for name in re.findall(r"\w+", names))

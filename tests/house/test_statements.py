@@ -19,6 +19,7 @@ _LISTED = re.compile(r"`([\w/]+\.py): (\w+)`")
 _OWN = {
     "measure/arenas/arm.py: _execute",
     "measure/arenas/arm.py: _execute_unlimited",
+    "measure/arenas/datasets.py: _change",
     "measure/arenas/datasets.py: _load",
     "measure/arenas/loop_library.py: make_functions",
     "builds/training.py: _do_chores",
@@ -128,7 +129,7 @@ _SENDING_NOTHING = (
     "plan/levers/",
     "plan/view/",
     "workload/capture/",
-    "workload/view/",
+    "workload/view.py",
     "builds/compilers/",
     "builds/compiling/",
     "builds/needs/",

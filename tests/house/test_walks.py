@@ -17,9 +17,9 @@ def test_walks_return_at_most_half_as_often_as_before(walk: Walk) -> None:
     assert 2 * walk.returns <= walk.returns_before, f"{' → '.join(walk.rooms)}: move logic to its room"
 
 
-def test_the_walks_are_drawn_in_the_architecture() -> None:
-    drawn = (ROOT / "ARCHITECTURE.md").read_text()
-    assert table() in drawn, "put the output of python -m chores.walks into ARCHITECTURE.md"
+def test_the_walks_are_drawn_among_the_numbers() -> None:
+    drawn = (ROOT / "docs" / "house.md").read_text()
+    assert table() in drawn, "put the output of python -m chores.walks into docs/house.md"
 
 
 def test_steps_that_do_not_exist_or_are_not_connected_are_mistakes() -> None:

@@ -30,9 +30,9 @@ from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.inspection.inspection import inspect_server
 from pgdyno.postgres.process.account import current_account
-from pgdyno.postgres.process.installations import embedded
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.process.processes import children
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.workload.workload_choice import find_workloads
 
 ETC = Path("/etc")

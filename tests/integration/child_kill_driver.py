@@ -28,10 +28,10 @@ from pgdyno.apply.writers import account as account_writer
 from pgdyno.host.processes.running import output_of, run_logged
 from pgdyno.load.process import Command, LoadProcess, wait_until_connected
 from pgdyno.model.cells.cell import TypedAt
-from pgdyno.postgres.process.installations import embedded
 from pgdyno.postgres.process.instance import Instance, initialise
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.process.processes import children, read_process
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.remote import _load_program
 from pgdyno.remote.channel import opened_channel
 from pgdyno.remote.forwarded_command import CarriedCommand, run_carried

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 from psycopg.sql import Composed
 
-from pgdyno.apply.session.server_lock import LOADING, take
+from pgdyno.apply.session.session import LOADING, take
 from pgdyno.postgres.process.workload_databases import WorkloadDatabases
 
 

@@ -13,7 +13,7 @@ from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.meters.server import autovacuums
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import installation_in
+from pgdyno.postgres.process.registry import installation_in
 from pgdyno.workload.bundled import load as bundled_workloads
 
 pytestmark = pytest.mark.server

@@ -12,7 +12,7 @@ import pytest
 from tests.fix_copies import bench_briefly, sample, sampled, workload_file
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, running_server
-from tests.integration.test_locales_of_copies import opened
+from tests.integration.workload.test_scratch_copy import opened
 
 from pgdyno.model.experiments.captured import ColumnValue
 from pgdyno.store.workload_file import read_workload_file

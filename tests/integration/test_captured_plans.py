@@ -15,7 +15,7 @@ from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.workload import CapturedLoad, Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.postgres.statements import WorkloadStatements
 from pgdyno.workload.workload_choice import captured_workload
 

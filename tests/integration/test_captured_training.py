@@ -14,7 +14,7 @@ from pgdyno.builds.training_workloads import find_training_workloads, identity
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.experiments.workload import CapturedLoad
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.workload.bundled import load as bundled_workloads
 from pgdyno.workload.workload_choice import captured_workload
 

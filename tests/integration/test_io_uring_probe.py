@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.io_uring import IoUringCause
+from pgdyno.host.probes import IoUringCause
 from pgdyno.postgres.process.account import Account, current_account
 from pgdyno.postgres.process.installation import Installation, installation_at
-from pgdyno.postgres.process.installations import embedded
 from pgdyno.postgres.process.instance import initialise
 from pgdyno.postgres.process.io_uring import SWITCH, io_uring_obstacle
 from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.studies.run import find_io_support
 
 BUILT = Path("/var/lib/pgdyno/servers/source-18/bin")

@@ -9,14 +9,13 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.fix_home import pgdyno
 from tests.fix_servers import wait_until
 
-from pgdyno.base.errors import LeftServerWarning, ServerError, ServerStartError
+from pgdyno.base.errors import LeftServerWarning, ServerError
 from pgdyno.postgres.process import orphaned_servers
 from pgdyno.postgres.process.account import current_account
 from pgdyno.postgres.process.installation import Installation
@@ -89,18 +88,6 @@ def test_it_is_ended_before_its_directory_is_removed(
     assert not data_directory.parent.exists()
     with place.measuring():  # and says nothing more: a warning would be an error here
         pass
-
-
-@pytest.mark.parametrize("words", [["status"], ["revert", "--host-only"]])
-def test_status_and_revert_end_it_and_say_so(
-    place: Workspace, leave: Callable[[], tuple[int, Path]], words: list[str]
-) -> None:
-    pid, data_directory = leave()
-    done = pgdyno(*words, PGDYNO_HOME=str(place.root))
-    said = f"pgdyno: WARNING:  ended a server left running by a killed pgdyno: {data_directory}\n"
-    assert (done.returncode, done.stderr) == (0, said)
-    assert not is_alive(pid)
-    assert not data_directory.parent.exists()
 
 
 def test_a_dry_run_leaves_it(place: Workspace, leave: Callable[[], tuple[int, Path]]) -> None:
@@ -197,28 +184,3 @@ def _is_free(record: Path) -> bool:
         except BlockingIOError:
             return False
     return True
-
-
-def test_a_server_takes_interrupts_from_its_beginning_where_pgdyno_ignores_them(
-    place: Workspace, installation: Installation
-) -> None:
-    """A script's background jobs ignore them, and so would the programs that they start."""
-    programs = place.installations()
-    (programs / "postgres").write_text("#!/bin/sh\ngrep SigIgn /proc/$$/status\n")
-    (programs / "postgres").chmod(0o755)
-    with place.scratch() as scratch:
-        (scratch / "data").mkdir()
-        (scratch / "data/PG_VERSION").write_text(f"{installation.major}\n")
-        server = Instance(
-            replace(installation, bin_directory=programs), place.account, scratch / "data", scratch, 5432
-        )
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            with pytest.raises(ServerStartError) as caught:
-                server.start()
-            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-        finally:
-            signal.signal(signal.SIGINT, before)
-    name, _, ignored = (caught.value.detail or "").partition(":")
-    assert name == "SigIgn"
-    assert int(ignored, 16) & 1 << (signal.SIGINT - 1) == 0

@@ -22,7 +22,6 @@ from pgdyno.model.experiments.workload import DataSet
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.account import current_account
 from pgdyno.postgres.process.installation import Installation, installation_at
-from pgdyno.postgres.process.installations import installation_in
 from pgdyno.postgres.process.instance import Instance, initialise
 from pgdyno.postgres.process.local_machine import memory_group_place
 from pgdyno.postgres.process.memory_limit import (
@@ -32,6 +31,7 @@ from pgdyno.postgres.process.memory_limit import (
     group_name,
     remove_recorded,
 )
+from pgdyno.postgres.process.registry import installation_in
 from pgdyno.postgres.process.workspace import Workspace
 
 pytestmark = pytest.mark.server

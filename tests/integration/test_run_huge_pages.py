@@ -15,7 +15,7 @@ from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.measure import bundled_study as contract
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.studies.bundled import huge_pages
 from pgdyno.studies.run import find_study, run_bundled, sized
 

@@ -28,7 +28,7 @@ from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.connection.control_connection import ControlConnection
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.studies.bundled import loop as study_file
 from pgdyno.workload.bundled import load as bundled_workloads
 

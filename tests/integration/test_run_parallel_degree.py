@@ -34,7 +34,7 @@ from pgdyno.measure.measure import measure
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.workload import Statement, Workload
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.studies.attached import look
 from pgdyno.studies.bundled import parallel_degree as study_file
 

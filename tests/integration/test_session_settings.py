@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -50,27 +48,6 @@ def choose(server: RealServer, name: str, value: str) -> None:
         owner.execute(f"ALTER DATABASE {_DATABASE} SET {name} = '{value}'".encode())
 
 
-def test_the_server_is_seen_as_from_elsewhere(
-    server: RealServer, chosen: tuple[str, str], home: Path
-) -> None:
-    def inspected(database: str) -> dict[str, Any]:
-        done = pgdyno("inspect", "--json", "--dsn", server.dsn_for("postgres", database))
-        assert done.returncode == 0, done.stderr
-        seen: dict[str, Any] = json.loads(done.stdout)["server"]
-        return seen
-
-    choose(server, "work_mem", "5MB")  # read after it, not ended by it
-    expected = inspected(_DATABASE)
-    choose(server, *chosen)
-    found = inspected(_DATABASE)
-    if chosen[0] == "role":  # who looks sees what that role may see
-        return
-    assert found["is_colocated"]["value"] is True
-    assert expected["settings"]["work_mem"] == found["settings"]["work_mem"]
-    different = {name.lower() for name, one in found["settings"].items() if one != expected["settings"][name]}
-    assert different == {chosen[0]} - {"client_encoding"}  # which is each client's own
-
-
 def test_a_session_of_pgdynos_own_has_its_own_settings(server: RealServer, chosen: tuple[str, str]) -> None:
     def shown(connection: Connection) -> object:
         with contextlib.closing(connection):
@@ -107,12 +84,6 @@ def test_a_role_that_a_login_role_has_for_itself_is_kept(server: RealServer) -> 
             )
     finally:
         server.execute(f"ALTER DATABASE {_DATABASE} RESET ALL")
-
-
-def test_a_database_without_an_encoding_is_read(server: RealServer, home: Path) -> None:
-    server.execute("CREATE DATABASE bytes ENCODING SQL_ASCII TEMPLATE template0 LOCALE 'C'")
-    done = pgdyno("inspect", "--dsn", server.dsn_for("postgres", "bytes"))
-    assert done.returncode == 0, done.stderr
 
 
 def test_what_is_applied_is_reverted(server: RealServer, chosen: tuple[str, str], home: Path) -> None:

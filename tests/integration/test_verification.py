@@ -97,30 +97,6 @@ def test_machine_code_counts_if_every_process_has_it_on_huge_pages_and_again_aft
         assert least_moved_bytes(server) == 0
 
 
-def test_no_acknowledged_commit_is_lost_in_crashes(
-    installation: Installation, data: Path, sockets: Path
-) -> None:
-    shares: list[float] = []
-    with (
-        server_of(installation, data, sockets, {}) as one,
-        server_of(installation, data, sockets, {}) as other,
-    ):
-        assert survive_crashes((one, other), 2, shares.append) == 4
-    assert shares == [0.2, 0.4, 0.6, 0.8, 1.0]
-
-
-def test_a_server_that_acknowledges_too_early_is_caught(
-    installation: Installation, data: Path, sockets: Path
-) -> None:
-    early = {"synchronous_commit": "off", "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}
-    with (
-        server_of(installation, data, sockets, early) as server,
-        pytest.raises(InstallationError, match="lacks acknowledged commits") as caught,
-    ):
-        survive_crashes((server,), 5, lambda _: None)
-    assert "acknowledged" in (caught.value.detail or "")
-
-
 def test_data_move_between_servers_both_ways(installation: Installation, data: Path, sockets: Path) -> None:
     with (
         does_not_raise(),
@@ -147,3 +123,27 @@ def test_data_that_are_read_otherwise_are_seen(installation: Installation, data:
     ):
         require_same_data(one, forgetful)
     assert "written: 5000\t" in (caught.value.detail or "")
+
+
+def test_no_acknowledged_commit_is_lost_in_crashes(
+    installation: Installation, data: Path, sockets: Path
+) -> None:
+    shares: list[float] = []
+    with (
+        server_of(installation, data, sockets, {}) as one,
+        server_of(installation, data, sockets, {}) as other,
+    ):
+        assert survive_crashes((one, other), 2, shares.append) == 4
+    assert shares == [0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+def test_a_server_that_acknowledges_too_early_is_caught(
+    installation: Installation, data: Path, sockets: Path
+) -> None:
+    early = {"synchronous_commit": "off", "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}
+    with (
+        server_of(installation, data, sockets, early) as server,
+        pytest.raises(InstallationError, match="lacks acknowledged commits") as caught,
+    ):
+        survive_crashes((server,), 5, lambda _: None)
+    assert "acknowledged" in (caught.value.detail or "")

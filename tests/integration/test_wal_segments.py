@@ -15,8 +15,8 @@ from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import wal_kept
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.installation import Installation
-from pgdyno.postgres.process.installations import installation_in
 from pgdyno.postgres.process.instance import Instance, initialise
+from pgdyno.postgres.process.registry import installation_in
 from pgdyno.postgres.process.wal_segments import preallocate_segments
 from pgdyno.postgres.process.workspace import Workspace
 from pgdyno.workload.bundled import load as bundled_workloads

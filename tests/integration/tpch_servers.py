@@ -16,8 +16,7 @@ from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.account import current_account
 from pgdyno.postgres.process.installation import installation_at
 from pgdyno.postgres.process.instance import DATABASE
-from pgdyno.studies.bundled.tpch.answers import Answer, answer_of
-from pgdyno.studies.bundled.tpch.queries import NUMBERS, query_text, validation_parameters
+from pgdyno.studies.bundled.tpch.queries import NUMBERS, Answer, answer_of, query_text, validation_parameters
 
 SMALLEST = 10  # thousandths; the smallest scale whose answers are known
 

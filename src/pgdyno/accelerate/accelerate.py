@@ -28,15 +28,14 @@ from pgdyno.host.cpu_idling import idling_files
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.plan_decision import FUTILE, LOOK_ERROR, decide_plan, is_futile, pays_at_look
 from pgdyno.measure.decisions.plan_outcome import outcomes_of
-from pgdyno.measure.decisions.time_needed import time_needed
+from pgdyno.measure.decisions.stopping import time_needed
 from pgdyno.measure.design.schedule import for_arms
 from pgdyno.measure.evidence import document_of
 from pgdyno.measure.measure import measure
 from pgdyno.measure.records.new_experiment import Context
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.plans.plan import Plan
-from pgdyno.model.plans.terms import PLAN, Terms, applied_of
+from pgdyno.model.plans.plan import PLAN, Plan, Terms, applied_of
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.effective import EffectiveSettings
 from pgdyno.plan.engine.memory_proof import shared_memory_bytes

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pgdyno.measure.design.parts import Attribute, PlanPart, notes_on_parts, parts_of, taken_apart
-from pgdyno.model.plans.plan import PER_APPLICATION, Plan
-from pgdyno.model.plans.terms import PLAN, without_per_application
+from pgdyno.model.plans.plan import PER_APPLICATION, PLAN, Plan, without_per_application
 from pgdyno.model.variants.variant import Variant
-from pgdyno.plan.engine.lever_keys import line_key, with_pages_joined
+from pgdyno.plan.engine.search_space import line_key, with_pages_joined
 from pgdyno.plan.engine.sharing import Memory, side_by_side, with_smaller_buffers
 
 

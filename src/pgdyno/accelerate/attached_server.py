@@ -24,14 +24,14 @@ from pgdyno.base import numbers
 from pgdyno.base.errors import UsageError
 from pgdyno.base.facts import Unknown
 from pgdyno.base.ports import Progress
+from pgdyno.base.text import counted
 from pgdyno.builds.switching.variant_switch import Switch
 from pgdyno.measure.decisions.plan_decision import PlanState
 from pgdyno.measure.decisions.watch_decision import Watched
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.likeness import LEAST_LIKENESS
 from pgdyno.model.plans.journal import ApplyResult
-from pgdyno.model.plans.plan import Plan
-from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.plans.plan import PLAN, Plan
 from pgdyno.plan import formats
 from pgdyno.plan.attached import Attached
 from pgdyno.plan.engine.effective import EffectiveSettings, owner_of
@@ -278,7 +278,7 @@ def _standbys(server: Server) -> str:
         return "It has no standbys."
     count = len(standbys)
     return (
-        f"It has {count} standby{'' if count == 1 else 's'}, which the plan does not change: with the same "
+        f"It has {counted(count, 'standby')}, which the plan does not change: with the same "
         f"settings, {'it needs' if count == 1 else 'each needs'} as much memory."
     )
 

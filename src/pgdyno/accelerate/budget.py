@@ -16,7 +16,7 @@ from pgdyno.accelerate.request import AccelerateRequest
 from pgdyno.base import numbers
 from pgdyno.base.errors import UsageError
 from pgdyno.measure.arenas.datasets import is_loaded
-from pgdyno.measure.decisions.time_needed import TimeNeeded, time_needed
+from pgdyno.measure.decisions.stopping import TimeNeeded, time_needed
 from pgdyno.measure.design.parts import MOST_PARTS, Attribute
 from pgdyno.measure.design.schedule import for_arms
 from pgdyno.model.experiments.workload import DataSet

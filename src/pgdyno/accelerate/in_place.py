@@ -22,14 +22,14 @@ from pgdyno.measure.arenas.opening import open_attached_arena
 from pgdyno.measure.awake import awake_record_of_attached
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.decisions.plan_decision import decide_plan
-from pgdyno.measure.decisions.time_needed import TimeNeeded, time_needed
+from pgdyno.measure.decisions.stopping import TimeNeeded, time_needed
 from pgdyno.measure.design.schedule import alternating, workloads_by_server
 from pgdyno.measure.evidence import document_of
 from pgdyno.measure.experiment import ExperimentRun
 from pgdyno.measure.records.new_experiment import Context
 from pgdyno.model.experiments.experiment import Design, Experiment
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.plans.plan import PLAN
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.attached import Attached
 from pgdyno.store.experiments import open_store

@@ -11,8 +11,7 @@ from pgdyno.measure.design.parts import MOST_PARTS, Attribute
 from pgdyno.measure.verdicts.part_worths import layers_left_out
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Verdict
-from pgdyno.model.plans.plan import Layer, Plan
-from pgdyno.model.plans.terms import PROGRAMS_GAIN, RELOAD_GAIN, RESTART_GAIN, WITHOUT, Terms
+from pgdyno.model.plans.plan import PROGRAMS_GAIN, RELOAD_GAIN, RESTART_GAIN, WITHOUT, Layer, Plan, Terms
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.planner import PlanRequest
 from pgdyno.plan.subject import Subject

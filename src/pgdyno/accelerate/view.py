@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from pgdyno.base import numbers
-from pgdyno.base.text import sentence
+from pgdyno.base.text import lower_first, sentence
 from pgdyno.measure.decisions.plan_decision import PlanDecision, PlanState, decide_plan, minutes_to_decide
 from pgdyno.measure.decisions.stopping import round_s
 from pgdyno.measure.decisions.watch_decision import LEAST_TRANSACTIONS, Watched, WatchState
@@ -15,8 +15,8 @@ from pgdyno.measure.view.wording import metric_of, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.failures import MOST_FAILED_SHARE
 from pgdyno.model.experiments.verdict import AtLoad, Decision, LatencyAtLoad
-from pgdyno.model.plans.terms import PLAN, Terms, left_out_per_application
-from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
+from pgdyno.model.plans.plan import PLAN, Terms, left_out_per_application
+from pgdyno.report.elements.tables import NOTHING, Table, columns
 
 _STYLES = {
     PlanState.PAYS: Decision.BETTER,
@@ -39,11 +39,12 @@ class PerApplication:
     @property
     def sentence(self) -> str:
         """The sentence on the plan without these settings."""
-        return f"Without {self._names}, which pgdyno never applies, {_continued(self.decision)}"
+        return f"Without {self._names}, which pgdyno never applies, {lower_first(self.decision.sentence)}"
 
     def whole_sentence(self, whole: PlanDecision) -> str:
         """Return the sentence on the whole plan."""
-        return f"With {self._names} (only statements prepared by name gain from it) {_continued(whole)}"
+        only = "only statements prepared by name gain from it"
+        return f"With {self._names} ({only}) {lower_first(whole.sentence)}"
 
     @property
     def _names(self) -> str:
@@ -128,7 +129,7 @@ def at_load_table(experiment: Experiment) -> Table | None:
     return Table(
         f"Latencies at {share} of the baseline's throughput: it and the server with the whole plan get the "
         "same transactions at the same instants; latencies count from the intended start. Without a verdict",
-        (Column("Workload"), Column("Metric"), *columns("Before", "After", "Effect", level, numbers_from=0)),
+        columns("Workload", "Metric", "Before", "After", "Effect", level, numbers_from=2),
         tuple(_row(one, latency) for one in experiment.at_load for latency in one.latencies),
     )
 
@@ -143,10 +144,6 @@ def _row(one: AtLoad, latency: LatencyAtLoad) -> tuple[str, ...]:
         NOTHING if ratio is None else numbers.change_within(ratio.point, ratio.low, ratio.high),
         NOTHING if ratio is None else numbers.interval(ratio),
     )
-
-
-def _continued(decision: PlanDecision) -> str:
-    return f"{decision.sentence[0].lower()}{decision.sentence[1:]}"
 
 
 def without_per_application(experiment: Experiment) -> PerApplication | None:

@@ -39,7 +39,7 @@ from pgdyno.measure.decisions.watch_decision import (
 )
 from pgdyno.model.plans.journal import restart_options
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.sampling.traffic import read_traffic
+from pgdyno.postgres.sampling.statement_statistics import read_traffic
 from pgdyno.postgres.statement_counts import Traffic
 
 _POLL_S = 0.5

@@ -12,9 +12,8 @@ from os.path import realpath
 
 from pgdyno.base.errors import PermissionNotGivenError, RefusedError, UsageError
 from pgdyno.host.kernel_file import COUPLED, display_name, sysctl_path
-from pgdyno.model.variants.refused_settings import why_refused_file
-from pgdyno.model.variants.variant import Variant, setting_key
-from pgdyno.model.variants.variant_key import KeyKind, kind_of_key
+from pgdyno.model.variants.durability import why_refused_file
+from pgdyno.model.variants.variant import KeyKind, Variant, kind_of_key, setting_key
 from pgdyno.plan.engine.context import matches
 from pgdyno.plan.levers import load
 from pgdyno.plan.levers.system.checked_network import AFFINITIES

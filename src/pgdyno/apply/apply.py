@@ -15,12 +15,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from pgdyno.apply.configuration.auto_conf import restore_statement
 from pgdyno.apply.configuration.foreign_edits import read_foreign_edits
-from pgdyno.apply.configuration.statements import restore_statement
 from pgdyno.apply.ledger.log import Contents, Journal, open_journal, read_journal
 from pgdyno.apply.runs.changes import (
     Prepared,
     Undone,
+    check_unfinished,
     make_changes,
     prepare,
     read_back,
@@ -31,7 +32,6 @@ from pgdyno.apply.runs.host_run import HostRun, host_target
 from pgdyno.apply.runs.manual_commands import making_statement, outcome, still_changed
 from pgdyno.apply.runs.server_writers import running_writers, stopped_writers
 from pgdyno.apply.runs.undo import Undoing, restore_all, undo
-from pgdyno.apply.runs.unfinished import check_unfinished
 from pgdyno.apply.session.access import ServerAccess, Steps, no_steps
 from pgdyno.apply.session.ownership import check_privileges
 from pgdyno.apply.session.restart import reload_and_wait

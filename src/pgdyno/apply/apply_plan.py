@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from pgdyno.apply.apply import Checked, Opened, open_for_apply, open_for_preview
 from pgdyno.apply.configuration.standby_order import check_standby_order
-from pgdyno.apply.owners import check_owners
 from pgdyno.apply.persist import Persisted, Persisting
 from pgdyno.apply.runs.changes import new_apply_id
 from pgdyno.apply.session.access import ServerAccess, Steps, no_steps
@@ -22,6 +21,7 @@ from pgdyno.base.errors import PermissionNotGivenError, RefusedError, UsageError
 from pgdyno.host.cpu_idling import HALT_POLLING
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.kernel_file import display_name
+from pgdyno.host.machine.owners import check_owners
 from pgdyno.model.plans.journal import ApplyResult, restart_options
 from pgdyno.model.plans.plan import PER_APPLICATION, Change, Plan
 from pgdyno.plan.engine.durability import check_durability, check_found
@@ -202,7 +202,9 @@ def _check_start(final: _FinalPlan) -> str | None:
 
 _CHECKS: tuple[Callable[[_FinalPlan], str | None], ...] = (
     _check_server,
-    lambda final: check_owners(Tree(final.opened.access.host_root), final.request.plan.host_changes),
+    lambda final: check_owners(
+        Tree(final.opened.access.host_root), [change.key for change in final.request.plan.host_changes]
+    ),
     lambda final: check_found(final.opened.server, final.opened.session.target.address),
     lambda final: check_durability(final.settings, final.opened.server),
     _check_no_per_application,

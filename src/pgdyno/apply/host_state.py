@@ -16,16 +16,22 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pgdyno.apply.ledger.log import open_journal
-from pgdyno.apply.owners import check_owners
-from pgdyno.apply.runs.changes import new_apply_id, prepare, receipts_for, write_receipts
+from pgdyno.apply.runs.changes import (
+    REVERT_HOST,
+    check_unfinished,
+    new_apply_id,
+    prepare,
+    receipts_for,
+    write_receipts,
+)
 from pgdyno.apply.runs.host_run import HostRun, host_target, host_writers, receipts_of_host
 from pgdyno.apply.runs.manual_commands import still_changed
-from pgdyno.apply.runs.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.apply.session.access import no_steps
 from pgdyno.base.errors import SettingError, StillChangedError, as_pgdyno_error
 from pgdyno.base.ports import HostWriter
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.kernel_file import display_name
+from pgdyno.host.machine.owners import check_owners
 from pgdyno.model.plans.journal import Receipt
 from pgdyno.model.plans.plan import HUGE_PAGES, Change, Effect, kind_of
 from pgdyno.postgres.process.local_machine import workspace
@@ -56,7 +62,7 @@ class HostState:
             return
         for path in files:
             self.writers[kind_of(path)].check(path)
-        check_owners(self.tree, _changes(files))
+        check_owners(self.tree, list(files))
         with open_journal(self.journal_directory) as journal:
             check_unfinished(journal.read(), None, REVERT_HOST)
 

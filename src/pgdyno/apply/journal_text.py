@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from pgdyno.base.text import aligned, counted
 from pgdyno.host.cache_allocation import GROUP, OF_GROUP
 from pgdyno.host.kernel_file import display_name
 from pgdyno.model.plans.journal import (
@@ -30,13 +31,10 @@ def apply_text(result: ApplyResult) -> str:
         lines = ["Nothing to change."]
     else:
         restarted = "after a restart" if result.restarts else "without a restart"
-        lines = [f"{_count(len(result.outcomes), 'change')} in force on {result.target}, {restarted}", ""]
-        lines += _table(
-            [
-                (display_name(one.key), _arrow(one.before, one.wanted), _effective(one))
-                for one in result.outcomes
-            ]
-        )
+        lines = [f"{counted(len(result.outcomes), 'change')} in force on {result.target}, {restarted}", ""]
+        outcomes = result.outcomes
+        rows = [(display_name(one.key), _arrow(one.before, one.wanted), _effective(one)) for one in outcomes]
+        lines += aligned(rows, "    ")
         restart = f" {result.restart_options}" if result.restarts else ""
         lines += ["", f"undo: {result.revert_command}{restart}"]
     return _text([*found, *lines, *_notes(result.notes)])
@@ -52,10 +50,9 @@ def revert_text(result: RevertResult) -> str:
     else:
         done = [one for one in result.outcomes if one.state is ReceiptState.REVERTED]
         restarted = ", after a restart" if result.restarts else ""
-        lines = [f"{_count(len(done), 'change')} undone on {result.target}{restarted}", ""]
-        lines += _table(
-            [(display_name(one.key), _arrow(one.wanted, one.effective), one.note or "") for one in done]
-        )
+        lines = [f"{counted(len(done), 'change')} undone on {result.target}{restarted}", ""]
+        rows = [(display_name(one.key), _arrow(one.wanted, one.effective), one.note or "") for one in done]
+        lines += aligned(rows, "    ")
     lines += [line for drift in result.drifted for line in _drift(drift, result.revert_command)]
     if result.pending_restart:
         lines += ["", f"Waiting for a restart: {', '.join(result.pending_restart)}"]
@@ -80,8 +77,8 @@ def _statements(statements: Sequence[str], target: str, restarts: int) -> Iterat
     if not statements:
         yield "Nothing to change."
         return
-    needed = _count(restarts, "restart") if restarts else "no restart"
-    yield f"Would run {_count(len(statements), 'statement')} on {target}; needs {needed}"
+    needed = counted(restarts, "restart") if restarts else "no restart"
+    yield f"Would run {counted(len(statements), 'statement')} on {target}; needs {needed}"
     yield ""
     yield from (f"    {statement}" for statement in statements)
 
@@ -93,14 +90,9 @@ def _apply(entries: Sequence[StatusEntry]) -> Iterator[str]:
     for entry in entries:
         now = f"in force: {entry.effective}" if entry.effective is not None else ""
         state = "" if entry.state is ReceiptState.VERIFIED else f"[{entry.state}]"
-        rows.append(
-            (
-                display_name(entry.key),
-                f"{entry.wanted} (was {entry.found or _UNSET})",
-                f"{now} {state}".strip(),
-            )
-        )
-    yield from _table(rows)
+        wanted = f"{entry.wanted} (was {entry.found or _UNSET})"
+        rows.append((display_name(entry.key), wanted, f"{now} {state}".strip()))
+    yield from aligned(rows, "    ")
     yield from (
         f"    changed since: {display_name(entry.key)}: {entry.drift}" for entry in entries if entry.drift
     )
@@ -133,7 +125,7 @@ def _others(journals: Iterable[OtherJournal]) -> Iterator[str]:
     for one in journals:
         held = "it may contain changes; this user cannot read it"
         if one.open_receipts is not None:
-            held = f"{_count(one.open_receipts, 'change')} applied"
+            held = f"{counted(one.open_receipts, 'change')} applied"
         yield f"another journal: {one.directory} ({held})"
         if one.undoing is not None:
             yield f"    undo: {one.undoing}"
@@ -155,15 +147,6 @@ def _effective(one: Outcome) -> str:
 
 def _arrow(before: str | None, after: str | None) -> str:
     return f"{before or _UNSET} → {after or _UNSET}"
-
-
-def _table(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
-    return [f"    {key:<{widths[0]}}  {value:<{widths[1]}}  {rest}".rstrip() for key, value, rest in rows]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _text(lines: Iterable[str]) -> str:

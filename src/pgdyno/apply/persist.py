@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pgdyno.apply.ledger.log import Contents
-from pgdyno.apply.owners import check_owners
 from pgdyno.apply.runs.host_run import receipts_of_host
 from pgdyno.base.errors import OwnershipError
 from pgdyno.base.ports import HostWriter
@@ -24,6 +23,7 @@ from pgdyno.host.machine.boot_sources import (
     why_not_this_etc,
 )
 from pgdyno.host.machine.memory import inspect_memory
+from pgdyno.host.machine.owners import check_owners
 from pgdyno.model.plans.journal import Receipt, Target
 from pgdyno.model.plans.plan import HOST_KINDS, HUGE_PAGES, PERSISTED_FILE, Change, Effect
 from pgdyno.plan.formats._at_start import START_FILES, StartFile, changes_in
@@ -61,7 +61,7 @@ class Persisting:
         if not values:
             return Persisted(notes=(_NOTHING,))
         changes = tuple(values.values())
-        check_owners(self.tree, changes)
+        check_owners(self.tree, [change.key for change in changes])
         notes = [*_without_place(changes)]
         written: list[Change] = []
         for file in START_FILES:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pgdyno.apply.ledger.log import Journal, open_journal, read_journal
-from pgdyno.apply.runs.changes import new_apply_id, prepare, receipts_for, write_receipts
+from pgdyno.apply.runs.changes import (
+    REVERT_HOST,
+    check_unfinished,
+    new_apply_id,
+    prepare,
+    receipts_for,
+    write_receipts,
+)
 from pgdyno.apply.runs.host_run import HostRun, host_target
 from pgdyno.apply.runs.manual_commands import still_changed
-from pgdyno.apply.runs.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.apply.session.access import Steps, no_steps
 from pgdyno.apply.writers.account import AccountWriter
 from pgdyno.base.errors import as_pgdyno_error

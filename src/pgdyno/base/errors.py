@@ -22,7 +22,8 @@
     │   ├── ServerCrashedError         PGD-303
     │   ├── PrivilegeError             PGD-304
     │   ├── DataDirectoryError         PGD-305
-    │   └── InstallationError          PGD-306  a server could not be obtained, built or removed
+    │   ├── InstallationError          PGD-306  a server could not be obtained, built or removed
+    │   └── SchemaChangeError          PGD-307  a statement of a variant's SQL was rejected
     ├── GeneratorError                 PGD-400  exit 1
     │   ├── GeneratorMissingError      PGD-401
     │   └── GeneratorFailedError       PGD-402
@@ -211,6 +212,12 @@ class InstallationError(ServerError):
     """A server could not be obtained or built: no mirror, no such version, no compiler, failed build."""
 
     code = "PGD-306"
+
+
+class SchemaChangeError(ServerError):
+    """A server rejected a statement of a variant's SQL; the arm is a failed trial."""
+
+    code = "PGD-307"
 
 
 class GeneratorError(PgdynoError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -30,9 +31,46 @@ def sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}" if first.replace("-", "").isalpha() else words
 
 
+def lower_first(words: str) -> str:
+    """Return words for use within a sentence."""
+    return f"{words[:1].lower()}{words[1:]}"
+
+
 def listed(names: Sequence[str]) -> str:
     """Return ``a``, ``a and b`` or ``a, b and c``."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, which gets an s unless the count is 1."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most ``most`` characters; an ellipsis stands for the rest."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def aligned(rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
+    """Return a line for each row, with its cells in columns. Shapes: all rows have the same length."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)) for row in rows)
+    return [f"{indent}{line}".rstrip() for line in lines]
+
+
+def wrapped(text: str, width: int, indent: str = "", hanging: str = "    ") -> str:
+    """Return a text in lines of ``width`` characters; those after the first are indented by ``hanging`` more.
+
+    Words that are too long, such as paths, and words with hyphens are not broken.
+    """
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + hanging,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 def printable(text: str) -> str:

@@ -22,8 +22,8 @@ from pgdyno.base import numbers
 from pgdyno.base.errors import InstallationError, SettingError, UsageError
 from pgdyno.base.facts import Unknown
 from pgdyno.base.ports import Progress
-from pgdyno.builds.baseline_build import find_baseline_build
 from pgdyno.builds.build_request import BuildRequest, plan_build
+from pgdyno.builds.built_servers import find_baseline_build
 from pgdyno.builds.compiling.build_plan import BuildPlan
 from pgdyno.builds.fetch import changed, fetch
 from pgdyno.builds.optimise.bolt import find_bolt

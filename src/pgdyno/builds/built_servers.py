@@ -5,8 +5,9 @@ A plan may choose among the verified and hardened ones, newest first.
 
 from __future__ import annotations
 
+import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import takewhile
 from pathlib import Path
@@ -15,9 +16,11 @@ from pgdyno.base.errors import RefusedError, UsageError
 from pgdyno.base.facts import Unknown
 from pgdyno.builds.product.debian_package import package_name
 from pgdyno.builds.product.manifest import Manifest, read_manifest
+from pgdyno.builds.spec.configure_options import DEFAULT_CFLAGS, LIBURING, STRICT
 from pgdyno.host.architecture import is_foreign
-from pgdyno.model.plans.recipe import PATCHED, UNHARDENED, KnownBuild
-from pgdyno.postgres.process.registry import NEWEST, is_packaged, registered_servers
+from pgdyno.model.plans.recipe import PATCHED, PLAIN, UNHARDENED, KnownBuild
+from pgdyno.postgres.process.installation import Installation
+from pgdyno.postgres.process.registry import NEWEST, find_installation, is_packaged, registered_servers
 from pgdyno.postgres.process.workspace import Workspace
 
 _RELEASE = re.compile(r"\d+\.\d+")
@@ -95,3 +98,39 @@ def _known(manifest: Manifest, excluded_parts: AbstractSet[str]) -> KnownBuild |
         training=tuple(one.workload for one in manifest.optimised.training),
         tests=sum(suite.tests for suite in manifest.verified.suites),
     )
+
+
+_CONTRACTS_NOTHING = frozenset({"x86_64"})
+"""Architectures without fused multiply-add in the base instruction set: compilers do not contract there."""
+
+
+def find_baseline_build(source_sha256: str, options: Sequence[str], place: Workspace) -> Installation | None:
+    """Return a plain build of a source with the libraries that these configure options name, or None.
+
+    Raises: ServerError if it does not run.
+    """
+    for _, manifest in built_servers(place):
+        is_same = manifest.tarball_sha256 == source_sha256 and _features(manifest.configure) == _features(
+            options
+        )
+        has_failed = manifest.optimised is not None and manifest.verified is None
+        if is_same and is_plain(manifest) and not has_failed:
+            return find_installation(manifest.name, place)
+    return None
+
+
+def _features(options: Sequence[str]) -> set[str]:
+    """Return the options that data and results may depend on, such as compression and collation libraries.
+
+    They include --host: a build for another machine is compared with one for the same machine.
+    They exclude liburing: it adds another way to wait for the same pages, used only if io_method is set.
+    A server made by ``server install`` is therefore a valid reference with or without it.
+    """
+    return {option for option in options if option.startswith("--")} - {STRICT, LIBURING.option}
+
+
+def is_plain(manifest: Manifest) -> bool:
+    """Whether a server was built with default flags, for every CPU of the architecture."""
+    if manifest.optimised is not None:
+        return manifest.optimised.recipe == PLAIN and manifest.optimised.target is None
+    return manifest.flags == DEFAULT_CFLAGS and platform.machine() in _CONTRACTS_NOTHING

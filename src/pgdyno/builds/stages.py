@@ -19,7 +19,6 @@ from pgdyno.builds.directory import BuildDirectory
 from pgdyno.builds.fetch import Fetched, changed
 from pgdyno.builds.make import Making, RunAs, Stage, Stages, Watch, share_of_all
 from pgdyno.builds.optimise import bolt, huge_text
-from pgdyno.builds.optimise.profile_data import gather
 from pgdyno.builds.patching.patches import apply_patches
 from pgdyno.builds.product.manifest import FILE, Manifest, Verified, dump_manifest, read_manifest
 from pgdyno.builds.source.extensions import ALL, ExtensionTree, require_modules
@@ -27,7 +26,7 @@ from pgdyno.builds.source.source import copy_tree
 from pgdyno.builds.training_workloads import Lesson
 from pgdyno.builds.verifying.verification import SECONDS as VERIFYING_SECONDS
 from pgdyno.builds.verifying.verification import Candidate
-from pgdyno.builds.write_manifest import describe
+from pgdyno.builds.write_manifest import describe, gather
 from pgdyno.host.files.source_tree import opened_tree
 from pgdyno.host.processes.running import output_of
 from pgdyno.model.plans.recipe import TRAINING_S

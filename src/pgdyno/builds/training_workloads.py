@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pgdyno.base.document import to_document
 from pgdyno.base.errors import DurabilityError, VariantError
+from pgdyno.base.facts import to_document
 from pgdyno.host.kernel_file import display_name
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant, parse_variant

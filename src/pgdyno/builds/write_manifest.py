@@ -1,23 +1,28 @@
 """Write the manifest of a build: its sources, flags, training and checks.
 
-Its programs run as the servers' account, which made them.
+Its programs run as the servers' account, which made them. The effective flags are read from the log:
+configure and makefiles drop, replace and add flags, and only the executed command lines show the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from pgdyno.base.errors import InstallationError
 from pgdyno.base.facts import Unknown
-from pgdyno.builds.compiling.build_log import used_flags
+from pgdyno.builds.compilers._contract import Compiler
 from pgdyno.builds.compiling.build_plan import BuildPlan
 from pgdyno.builds.compiling.publishing import hidden
 from pgdyno.builds.compiling.source_build import ask, text_bytes
 from pgdyno.builds.directory import BuildDirectory
 from pgdyno.builds.fetch import Fetched
+from pgdyno.builds.make import RunAs
 from pgdyno.builds.optimise import bolt
-from pgdyno.builds.optimise.profile_data import reached
 from pgdyno.builds.product.manifest import (
     AppliedPatch,
     Manifest,
@@ -28,6 +33,7 @@ from pgdyno.builds.product.manifest import (
     Verified,
 )
 from pgdyno.builds.spec.instructions import instructions
+from pgdyno.host.processes.running import output_of
 from pgdyno.model.plans.recipe import TRAINING_S
 from pgdyno.postgres.inspection.program import read_atomics
 
@@ -135,3 +141,93 @@ def _rearranged(plan: BuildPlan, at: BuildDirectory) -> Rearranged | None:
         return None
     output = at.rearranged.read_text()
     return Rearranged(plan.bolt.version, bolt.reached(output), *bolt.taken_branches(output))
+
+
+_OBJECT = "-c"
+_WITH_VALUE = frozenset({"-o", "-I", "-D", "-U", "-L", "-l", "-MF", "-MT", "-MQ", "-include", "-x"})
+_OF_ONE_FILE = ("-I", "-L", "-l", "-D", "-U", "-M", "-o", "-c", "-S", "-E")
+"""Options that name files, directories or macros: they differ per file and do not affect code generation."""
+_HARDENING = "-D_FORTIFY_SOURCE"  # the only macro that changes the code of every file
+
+
+@dataclass(frozen=True)
+class UsedFlags:
+    """Flags of a build.
+
+    ``common``: flags of every object file, in order; ``some``: other flags, each with its number of files.
+    """
+
+    objects: int
+    common: tuple[str, ...]
+    some: tuple[tuple[str, int], ...]
+    linking: tuple[str, ...]  # of the server's program
+
+
+def used_flags(lines: Iterable[str], compiler: str) -> UsedFlags:
+    """Return the flags in the output of make."""
+    compiled: list[tuple[str, ...]] = []
+    linking: tuple[str, ...] = ()
+    for words in _commands(lines, compiler):
+        if _OBJECT in words:
+            compiled.append(tuple(_flags(words)))
+        elif _target(words) == "postgres":
+            linking = tuple(_flags(words))
+    counts = Counter(flag for flags in compiled for flag in dict.fromkeys(flags))
+    common = tuple(flag for flag, count in counts.items() if count == len(compiled))
+    some = tuple((flag, count) for flag, count in counts.items() if count < len(compiled))
+    return UsedFlags(len(compiled), common, some, linking)
+
+
+def _commands(lines: Iterable[str], compiler: str) -> Iterator[list[str]]:
+    """Yield every command line that runs the compiler, split into words."""
+    for line in lines:
+        if not line.startswith(f"{compiler} "):
+            continue
+        try:
+            yield shlex.split(line)
+        except ValueError:  # an incomplete line of a killed build
+            continue
+
+
+def _flags(words: list[str]) -> Iterator[str]:
+    """Yield the options for code generation, excluding file names and actions."""
+    skipped = False
+    for word in words[1:]:
+        if skipped:
+            skipped = False
+        elif word in _WITH_VALUE:
+            skipped = True
+        elif word.startswith(_HARDENING) or (word.startswith("-") and not word.startswith(_OF_ONE_FILE)):
+            yield word
+
+
+def _target(words: list[str]) -> str:
+    """Return the base name of a command's output file; empty without ``-o``."""
+    if "-o" not in words[:-1]:
+        return ""
+    return PurePosixPath(words[words.index("-o") + 1]).name
+
+
+def gather(compiler: Compiler, counts: Path, tree: Path, run_as: RunAs) -> None:
+    """Put the profile data where the compiler will read it.
+
+    Raises: InstallationError for too small a profile, which would make uncovered code slower.
+    """
+    for argv in compiler.gathering(counts, tree):
+        output_of(argv, run_as)
+    least, number = compiler.coverage(counts).least, _reached(compiler, counts, run_as)
+    if number < least:
+        raise InstallationError(
+            f"the training profile covers only {number} {compiler.coverage(counts).unit}",
+            detail=f"a server under load covers at least {least}",
+            hint="name more workloads with --train; was the server killed before it could write its counts?",
+        )
+
+
+def reached(compiler: Compiler, counts: Path, run_as: RunAs) -> str:
+    """Return the coverage of the gathered data: ``4012 functions``."""
+    return f"{_reached(compiler, counts, run_as)} {compiler.coverage(counts).unit}"
+
+
+def _reached(compiler: Compiler, counts: Path, run_as: RunAs) -> int:
+    return len(output_of(compiler.coverage(counts).argv, run_as).splitlines())

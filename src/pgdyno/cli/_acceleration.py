@@ -19,8 +19,8 @@ def print_acceleration(result: AttachedAcceleration, *, is_json: bool) -> None:
     """Print the results, the decision, and the action taken."""
     from pgdyno.accelerate.view import more_sentence, without_per_application
     from pgdyno.cli.results import print_experiment
-    from pgdyno.measure.view.attribution_text import attribution_text
     from pgdyno.measure.view.awake_sentence import awake_remark
+    from pgdyno.measure.view.parts_text import attribution_text
     from pgdyno.results.report import write_report
 
     if is_json:
@@ -73,8 +73,8 @@ def _print_applied(result: AttachedAcceleration) -> None:
 
 def _document(result: AttachedAcceleration) -> dict[str, object]:
     from pgdyno.accelerate.view import without_per_application
-    from pgdyno.base.document import to_document
-    from pgdyno.model.plans.terms import PLAN
+    from pgdyno.base.facts import to_document
+    from pgdyno.model.plans.plan import PLAN
     from pgdyno.results.documents import comparison_document
 
     done = result.acceleration

@@ -166,7 +166,7 @@ _OPTIONS = (
         "--gate",
         is_flag=True,
         help="Exit with 5 on a regression, if more transactions fail or a statement is slower; with 6 if "
-        "inconclusive.",
+        "inconclusive, or if the SQL of a variant failed.",
     ),
 )
 

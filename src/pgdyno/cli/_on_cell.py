@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,9 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from pgdyno.base.errors import UsageError
-from pgdyno.cli._load_hosts import warn_of_load
-from pgdyno.cli._rewritten_commands import LOADED_BY_CELL, LOADED_THERE
-from pgdyno.cli.output import Relayed
+from pgdyno.cli.output import LOADED_BY_CELL, LOADED_THERE, Relayed
 
 if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.measure.conditions import LoadSource
@@ -31,6 +30,7 @@ _OPTION, _PARAMETER = "--cell", "cell_file"
 _WHERE = "Run on the server's host of the cell in FILE, by ssh if that is another machine"
 _GUIDE = "(docs/guides/two-machines.md)."
 _WORKLOAD_FILE = ".toml"
+_SQL_OF_VARIANT = re.compile(r"[:,]\s*sql=", re.IGNORECASE)
 
 
 def with_cell(command: click.Command) -> click.Command:
@@ -82,9 +82,10 @@ def _load_source(cell: CellHosts | None, *, allows_fewer: bool) -> LoadSource | 
 
 def _cell_here(name: str, file: Path) -> CellHosts:
     """Return the cell if its server's host is this machine; otherwise run the command there and exit."""
+    from pgdyno.cli.measuring import warn_of_load
     from pgdyno.model.cells.cell import IS_CARRIED
-    from pgdyno.remote.cells.given_cell import given_cell
     from pgdyno.remote.cells.own_address import is_this_machine, require_address
+    from pgdyno.remote.inventory import given_cell
 
     cell = given_cell(file)
     if name in LOADED_BY_CELL:
@@ -97,6 +98,7 @@ def _cell_here(name: str, file: Path) -> CellHosts:
 
 
 def _run_there(name: str, cell: CellHosts) -> NoReturn:
+    from pgdyno.cli.measuring import warn_of_load
     from pgdyno.model.cells.cell import TypedAt
     from pgdyno.remote.cells.forward import carry
     from pgdyno.remote.forwarded_command import CarriedCommand
@@ -116,7 +118,16 @@ def _run_there(name: str, cell: CellHosts) -> NoReturn:
 
 
 def _require_files_there(context: click.Context, cell: CellHosts) -> None:
-    """Raise UsageError for relative paths: the command would resolve them on the server's host."""
+    """Raise UsageError for relative paths: the command would resolve them on the server's host.
+
+    Files of SQL are refused, because no variant runs SQL with load from other hosts.
+    """
+    for variant in context.params.get("variants", ()):
+        if _SQL_OF_VARIANT.search(variant):
+            raise UsageError(
+                f'"{variant}" runs SQL, which --cell does not support yet',
+                hint="leave out --cell: compare the schemas with load from this machine",
+            )
     for option, path in _named_files(context):
         if not Path(path).is_absolute():
             raise UsageError(

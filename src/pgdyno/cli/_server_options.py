@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.plan.engine.resources import Figures
     from pgdyno.plan.inspection.inspect import Inspection
 
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 _KINDS_OF_STORAGE = ("ssd", "hdd", "nvme")
@@ -225,3 +226,36 @@ def _parse_ram(text: str) -> int:
             hint="add a unit, e.g. 16GB",
         )
     return size_bytes
+
+
+restart_command_option = click.option(
+    "--restart-command",
+    metavar="COMMAND",
+    help="Command that restarts the server, run without a shell: 'systemctl restart postgresql@17-main'.",
+)
+standbys_option = click.option(
+    "--standbys-done",
+    "is_standby_order_kept",
+    is_flag=True,
+    help="Confirm that the standbys already have the raised limits, or the primary the lowered ones.",
+)
+_RESTARTING = (
+    click.option(
+        "--dsn", metavar="DSN", help="The server: key=value pairs, a URI or service=…, as libpq takes."
+    ),
+    click.option("--dry-run", "is_dry_run", is_flag=True, help="Show the changes without making them."),
+    click.option("--allow-restart", is_flag=True, help="Restart the server if a change needs it."),
+    restart_command_option,
+)
+
+
+def changing_options(command: Decorated) -> Decorated:
+    """Add the options common to apply and revert."""
+    return restarting_options(standbys_option(command))
+
+
+def restarting_options(command: Decorated) -> Decorated:
+    """Add the options for restarting a server: its DSN, the permission and the command."""
+    for option in reversed(_RESTARTING):
+        command = option(command)
+    return command

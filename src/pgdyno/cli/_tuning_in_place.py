@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pgdyno.base.errors import PermissionNotGivenError, UsageError
-from pgdyno.cli._changing import restart_command_option, standbys_option
-from pgdyno.cli._server_options import StatedFigures, parse_size, warn_about_password
+from pgdyno.cli._server_options import (
+    StatedFigures,
+    parse_size,
+    restart_command_option,
+    standbys_option,
+    warn_about_password,
+)
 from pgdyno.cli.output import echo
 from pgdyno.cli.quantities import duration
 from pgdyno.model.plans.plan import Effect, Layer
@@ -19,7 +24,7 @@ from pgdyno.model.plans.plan import Effect, Layer
 if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.base.ports import Progress
     from pgdyno.model.experiments.experiment import Experiment
-    from pgdyno.model.tuning.limits import OwnerLimits
+    from pgdyno.model.tuning.tuning import OwnerLimits
     from pgdyno.postgres.process.installation import Installation
     from pgdyno.tune.tune_request import TuneRequest
     from pgdyno.tune.tuner import Listener, Tuned
@@ -131,7 +136,7 @@ class InPlace:
         return tune_in_place(attached, request, access, progress, listener, allowed)
 
     def _limits(self) -> OwnerLimits:
-        from pgdyno.model.tuning.limits import OwnerLimits
+        from pgdyno.model.tuning.tuning import OwnerLimits
 
         return OwnerLimits(
             None if self.limit_latency_s is None else self.limit_latency_s * 1000,
@@ -175,7 +180,7 @@ def closing_text(dsn: str, result: Tuned) -> str:
 
 def _pays(proof: Experiment | None) -> bool:
     from pgdyno.measure.decisions.plan_decision import decide_plan
-    from pgdyno.model.plans.terms import Terms
+    from pgdyno.model.plans.plan import Terms
     from pgdyno.model.tuning.tuning import TUNED
 
     return proof is not None and decide_plan(proof, TUNED, Terms()).pays

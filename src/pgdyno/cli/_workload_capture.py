@@ -104,7 +104,8 @@ def capture(
     after the columns that they stand for. The file lists what is unknown. Nothing is written to the server.
     The role of --dsn needs pg_read_all_stats. Watching takes less than 1% of one CPU of the server.
 
-    With --log, the workload comes from a log of all statements, and only the schema is read from the server.
+    With --log, the workload comes from a log of all statements. The server's schema is read, and samples of
+    the columns that parameters stand for: FILE has positions in their order, not values.
     With --log-sample, it comes from a sample of transactions: the server logs them for this time, and its
     settings are restored at the end (after a kill: pgdyno revert). Its log then contains row data.
     With --script, the workload is what pgbench would run; parameters are drawn like pgbench's variables.
@@ -143,8 +144,8 @@ def capture(
 
 def show_workload(workload: CapturedWorkload, *, is_json: bool) -> None:
     """Print a workload."""
-    from pgdyno.base.document import to_document
-    from pgdyno.workload.view.workload_text import workload_text
+    from pgdyno.base.facts import to_document
+    from pgdyno.workload.view import workload_text
 
     if is_json:
         print_json({"workload": to_document(workload)})

@@ -12,8 +12,6 @@ import click
 
 from pgdyno.base.errors import UsageError
 from pgdyno.cli._acceleration import print_acceleration
-from pgdyno.cli._changing import restart_command_option, standbys_option
-from pgdyno.cli._load_hosts import refuse_with_cell, with_load_from
 from pgdyno.cli._measuring_options import (
     as_booted_option,
     embedded_option,
@@ -28,8 +26,11 @@ from pgdyno.cli._server_options import (
     StatedFigures,
     figures_options,
     layers_to_measure,
+    restart_command_option,
+    standbys_option,
     warn_about_password,
 )
+from pgdyno.cli.measuring import refuse_with_cell, with_load_from
 from pgdyno.cli.output import echo, json_option, open_progress
 from pgdyno.cli.quantities import duration, percent
 from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
@@ -228,7 +229,7 @@ class _Given:
         from pgdyno.accelerate.attached_server import AttachedAcceleration
         from pgdyno.accelerate.budget import what_fits
         from pgdyno.accelerate.build_advice import require_patched_build
-        from pgdyno.postgres.process.installations import choose_installation
+        from pgdyno.postgres.process.registry import choose_installation
 
         if self.dsn is None:
             self._require_dsn_for_permissions()

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from pgdyno.cli._changing import changing_options
 from pgdyno.cli._server_options import (
     StatedFigures,
+    changing_options,
     figures_options,
     layers_option,
     lever_option,
@@ -68,7 +68,7 @@ def command(
     from pgdyno.apply.apply_plan import apply_plan, preview_apply
     from pgdyno.apply.host_state import this_host
     from pgdyno.apply.journal_text import apply_text
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.builds.switching.server_access import server_access
     from pgdyno.measure.awake import with_proven_polling
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.cli._measuring_options import measuring_options, protocol_option
-from pgdyno.cli.measuring import Measuring
+from pgdyno.cli.measuring import Measuring, parsed_variant
 from pgdyno.cli.output import json_option
 
 if TYPE_CHECKING:  # imported late to keep --help fast
@@ -37,13 +37,15 @@ if TYPE_CHECKING:  # imported late to keep --help fast
 def command(variant: str, *, load_from: LoadSource | None, is_json: bool, **options: Any) -> None:
     """Measure one variant alone, without a verdict."""
     from pgdyno.cli.results import deliver
-    from pgdyno.model.variants.variant import parse_variant
-    from pgdyno.studies.compare import bench
+    from pgdyno.measure.measure import measure
+    from pgdyno.studies.compare import one_alone
 
     measuring = Measuring(**options)
-    parsed = parse_variant(variant)
+    parsed = parsed_variant(variant)
 
     def run(progress: Progress) -> Experiment:
-        return bench(parsed, measuring.conditions_on(load_from), progress)
+        conditions = measuring.conditions_on(load_from)
+        study = one_alone(parsed, conditions.workloads, conditions.design)
+        return measure(study, conditions, progress)
 
     deliver(run, is_json=is_json, is_gate=measuring.gate)

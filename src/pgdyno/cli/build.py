@@ -146,8 +146,8 @@ def command(
 @json_option
 def list_(*, is_json: bool) -> None:
     """List the builds, the newest first."""
-    from pgdyno.base.document import to_document
-    from pgdyno.builds.inventory import list_builds
+    from pgdyno.base.facts import to_document
+    from pgdyno.builds.servers import list_builds
 
     builds = list_builds()
     if is_json:
@@ -183,8 +183,8 @@ def diff(first: str, second: str, *, is_json: bool) -> None:
 
     Compares source, compiler, flags, training and sizes, from the builds' manifests.
     """
-    from pgdyno.base.document import to_document
-    from pgdyno.builds.inventory import diff_builds
+    from pgdyno.base.facts import to_document
+    from pgdyno.builds.servers import diff_builds
 
     differences = diff_builds(first, second)
     if is_json:
@@ -221,7 +221,7 @@ def verify(name: str, *, is_json: bool) -> None:
 @json_option
 def remove(name: str, *, is_json: bool) -> None:
     """Remove the build NAME."""
-    from pgdyno.builds.inventory import remove_build
+    from pgdyno.builds.servers import remove_build
 
     prefix = remove_build(name)
     if is_json:
@@ -251,7 +251,7 @@ def deb(name: str, *, output: Path, is_json: bool) -> None:
     only on such CPUs. The maintainer is taken from DEBFULLNAME and DEBEMAIL. The same build always gives the
     same bytes.
     """
-    from pgdyno.builds.package import package_build
+    from pgdyno.builds.product.debian_packing import package_build
 
     progress = open_progress()
     try:
@@ -265,8 +265,8 @@ def deb(name: str, *, output: Path, is_json: bool) -> None:
 
 
 def _print_one(manifest: Manifest, *, is_json: bool) -> None:
-    from pgdyno.base.document import to_document
-    from pgdyno.builds.inventory import list_builds
+    from pgdyno.base.facts import to_document
+    from pgdyno.builds.servers import list_builds
 
     if is_json:
         prefix = next(build.prefix for build in list_builds() if build.manifest.name == manifest.name)

@@ -64,7 +64,7 @@ def import_(file: Path, *, is_json: bool) -> None:
     The experiment's id then works for reports and comparisons. An imported experiment cannot be resumed.
     Importing a bundle again changes nothing.
     """
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.results.bundle_import import import_bundle
 
     done = import_bundle(file)
@@ -103,9 +103,9 @@ def compare(a: str, b: str, *, prices: tuple[str, ...], output: Path | None, is_
     A and B are bundle files or ids of stored experiments. Differences other than the machines are listed in
     order of importance. Experiments that did not do the same are refused.
     """
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.results.machines.compare_machines import compare_experiments, write_machines
-    from pgdyno.results.machines.machine_text import machine_comparison_text
+    from pgdyno.results.machines.machine_tables import machine_comparison_text
 
     found = compare_experiments(a, b, _prices(prices))
     page = None if output is None else write_machines(found, output)
@@ -151,7 +151,7 @@ def verify(file: Path, *, signers: Path | None, is_json: bool) -> None:
 
     Exits with 1 if anything is wrong.
     """
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.results.bundle import verify_bundle
 
     found = verify_bundle(file, signers)

@@ -58,7 +58,7 @@ def check(*, file: Path, limit_s: float, is_json: bool) -> None:
     """
     from pgdyno.remote.cell_text import cell_text
     from pgdyno.remote.cells.check import check_cell
-    from pgdyno.remote.cells.given_cell import given_cell
+    from pgdyno.remote.inventory import given_cell
 
     if limit_s > _MOST_LIMIT_S:
         raise UsageError(

@@ -40,7 +40,7 @@ def delete(experiments: tuple[str, ...], *, is_json: bool) -> None:
 
 def print_experiments(*, is_json: bool) -> None:
     """Print one line per experiment, including unreadable ones."""
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.results.stored import list_stored
 
     listed = list_stored()

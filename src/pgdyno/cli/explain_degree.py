@@ -108,7 +108,7 @@ def command(
 
 
 def _show(degree: Degree, *, is_json: bool) -> None:
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.plan.degrees.degree_text import degree_text
 
     if is_json:
@@ -118,9 +118,9 @@ def _show(degree: Degree, *, is_json: bool) -> None:
 
 
 def _list_statements(workload: CapturedWorkload, server: WorkloadServer, *, is_json: bool) -> None:
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.report.elements.terminal import PlainTable
-    from pgdyno.workload.view.degrees_text import degrees_notes, degrees_table
+    from pgdyno.workload.view import degrees_notes, degrees_table
     from pgdyno.workload.workload_degrees import degrees_of
 
     progress = open_progress()

@@ -60,7 +60,7 @@ def run(
     The results are bundles in $PGDYNO_HOME/fleets. A repeated run skips machines that already have a bundle.
     Ctrl-C interrupts the running measurements. Exit code 1 means that a machine failed.
     """
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.results.fleets.run_fleet import run_fleet
 
     order = _order(file)
@@ -106,7 +106,7 @@ def report(experiments: tuple[str, ...], *, output: Path | None, is_json: bool) 
     stored experiments. Experiments on identical hardware count as one machine, unless the machines are named:
     NAME=FILE.
     """
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.results.fleets.fleet_report import combine_experiments, write_fleet
     from pgdyno.results.fleets.fleet_text import fleet_text
 

@@ -85,7 +85,7 @@ def _warn(found: Inspection) -> None:
 
 
 def _document(found: Inspection, probes: Probes | None) -> dict[str, object]:
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
 
     probed = {} if probes is None else {"probes": to_document(probes)}
     return {
@@ -97,7 +97,7 @@ def _document(found: Inspection, probes: Probes | None) -> dict[str, object]:
 
 
 def _server_document(inspected: InspectedServer | Unknown) -> dict[str, object]:
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
 
     if isinstance(inspected, Unknown):
         return {"unknown": inspected.reason}

@@ -81,7 +81,7 @@ def command(
 
 
 def _text(entries: tuple[LeverEntry, ...], *, is_page: bool) -> str:
-    from pgdyno.plan.view.levers_text import lever_page, levers_text
+    from pgdyno.plan.view.plan_text import lever_page, levers_text
 
     width = shutil.get_terminal_size((100, 40)).columns
     return lever_page(entries[0], width=width) if is_page else levers_text(entries, width=width)
@@ -94,6 +94,6 @@ def _server(found: Inspection) -> dict[str, str]:
 
 
 def _document(entry: LeverEntry) -> object:
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
 
     return to_document(entry)

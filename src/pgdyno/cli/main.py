@@ -25,8 +25,7 @@ from pgdyno.base.errors import (
 )
 from pgdyno.base.text import did_you_mean
 from pgdyno.cli._on_cell import WORDS, with_cell
-from pgdyno.cli._rewritten_commands import ON_CELL
-from pgdyno.cli.output import echo
+from pgdyno.cli.output import ON_CELL, echo
 from pgdyno.host.own_account import SYSTEM_PATH
 
 COMMANDS = (

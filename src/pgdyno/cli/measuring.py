@@ -4,18 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgdyno.base.errors import UsageError
+from pgdyno.cli.output import warn
 from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.model.experiments.experiment import Design, Phase
 from pgdyno.model.experiments.workload import PREPARED
 
 if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.measure.conditions import Conditions, LoadSource
+    from pgdyno.model.cells.cell import CellHosts
     from pgdyno.model.experiments.workload import Workload
+    from pgdyno.model.variants.variant import Variant
     from pgdyno.postgres.process.installation import Installation
+
+
+def parsed_variant(text: str) -> Variant:
+    """Return a variant of the command line, with the contents of its file of SQL.
+
+    Raises: VariantError; UsageError if the file cannot be read.
+    """
+    from pgdyno.model.variants.variant import parse_variant
+
+    return parse_variant(text, _read_sql)
+
+
+def _read_sql(path: str) -> str:
+    from pgdyno.model.variants.schema_sql import MOST_CHARACTERS
+    from pgdyno.store.files import open_plain
+
+    try:
+        with TextIOWrapper(open_plain(Path(path)), encoding="utf-8-sig") as file:
+            return file.read(MOST_CHARACTERS + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(
+            f'could not read the SQL file "{path}"',
+            detail=reason,
+            hint="name a file: idx:sql=orders.sql",
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -77,7 +107,7 @@ class Measuring:
 
     def installation(self) -> Installation | None:
         """Return the PostgreSQL of variants that name no server; None if none was given."""
-        from pgdyno.postgres.process.installations import choose_installation
+        from pgdyno.postgres.process.registry import choose_installation
 
         return choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
 
@@ -97,8 +127,6 @@ class Measuring:
 
         Raises: UsageError for options and workloads that conflict with load hosts.
         """
-        from pgdyno.cli._load_hosts import refuse_with_cell, with_load_from
-
         if load_from is not None:
             refuse_with_cell({"--isolate or --no-isolate": self.isolate is not None})
         return with_load_from(self.conditions(), load_from)
@@ -179,3 +207,31 @@ class Measuring:
             until=self.until,
         )
         return design_of(base or Design(), requested)
+
+
+def refuse_with_cell(given: Mapping[str, object]) -> None:
+    """Raise UsageError for any given option that conflicts with load hosts; ``given`` is keyed by option."""
+    if refused := [name for name, value in given.items() if value]:
+        raise UsageError(
+            f"--cell cannot be combined with {' and '.join(refused)}",
+            hint="load from other hosts takes no CPUs here, and goes to scratch servers",
+        )
+
+
+def warn_of_load(command: str, cell: CellHosts) -> None:
+    """Warn that a command does not use the load hosts of a cell."""
+    hosts = ", ".join(host.name for host in cell.loads)
+    warn(f"{cell.server.name} generates the load itself: {command} does not use load hosts yet ({hosts})")
+
+
+def with_load_from(conditions: Conditions, source: LoadSource | None) -> Conditions:
+    """Return conditions with the load hosts of a cell; unchanged if ``source`` is None.
+
+    Raises: UsageError for workloads that load hosts cannot issue. Workloads of an experiment file are read
+    later and are not checked here.
+    """
+    if source is None:
+        return conditions
+    if conditions.workloads:
+        source.require_issuable(conditions.workloads.values(), conditions.design)
+    return replace(conditions, load_from=source)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import codecs
 import json
+import os
+import re
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -14,13 +17,44 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from pgdyno.base.document import to_document
+from pgdyno.base.facts import to_document
 from pgdyno.base.ports import Progress
 from pgdyno.base.text import escaped_json, printable
-from pgdyno.cli._rewritten_commands import as_typed
+from pgdyno.model.cells.cell import typed_at
 
 if TYPE_CHECKING:  # rich is loaded late: commands start without it
     from rich.console import RenderableType
+
+
+LOADED_BY_CELL = frozenset({"bench", "compare", "run", "accelerate", "tune"})
+"""Commands that take their load from the cell's load hosts."""
+LOADED_THERE = frozenset({"profile"})
+"""Commands for which the server's host generates the load itself."""
+ON_CELL = LOADED_BY_CELL | LOADED_THERE | {"inspect", "advise", "apply", "status", "revert"}
+"""All commands with ``--cell``."""
+_ON_HOST = frozenset({"setup", "server", "build", "levers", "explain-degree", "switch", "workload", "awake"})
+_ON_HOST |= {"report", "experiments", "bundle"}
+
+_COMMAND = re.compile(rf"\bpgdyno ({'|'.join(sorted(ON_CELL | _ON_HOST))})\b(?! --cell\b)")
+
+
+def as_typed(text: str) -> str:
+    """Return a text with its commands rewritten to reach the server's host from the user's machine.
+
+    Commands that pgdyno can forward get ``--cell``. The others work on files of that host and get the ssh
+    command in front.
+    """
+    user = typed_at(os.environ)
+    if user is None:
+        return text
+
+    def command(found: re.Match[str]) -> str:
+        if found[1] in ON_CELL:
+            return f"{found[0]} --cell {shlex.quote(user.cell)}"
+        return f"{user.by_hand} {found[1]}"
+
+    return _COMMAND.sub(command, text)
+
 
 SCHEMA_VERSION = 1
 _COLUMNS_OF_A_FILE = 110

@@ -62,7 +62,7 @@ class _ScratchOptions:
         from pgdyno.model.experiments.experiment import Design
         from pgdyno.model.experiments.workload import usual_clients
         from pgdyno.model.variants.variant import parse_variant
-        from pgdyno.postgres.process.installations import choose_installation
+        from pgdyno.postgres.process.registry import choose_installation
         from pgdyno.profile.reading.profile import ProfileRequest
         from pgdyno.workload.workload_choice import find_workloads
 
@@ -181,7 +181,7 @@ def command(
 
         write_folded(found, folded)
     if is_json:
-        from pgdyno.base.document import to_document
+        from pgdyno.base.facts import to_document
 
         print_json({"profiles": [to_document(replace(one, stacks=())) for one in found]})
     else:
@@ -225,8 +225,13 @@ def _found(
 
 def _show(found: tuple[TransactionProfile, ...]) -> None:
     from pgdyno.profile.view import profile_text
-    from pgdyno.profile.view.code_strip import by_origin, code_notes, code_table
-    from pgdyno.profile.view.processor import processor_notes, processor_tables
+    from pgdyno.profile.view.processor import (
+        by_origin,
+        code_notes,
+        code_table,
+        processor_notes,
+        processor_tables,
+    )
     from pgdyno.report.elements.terminal import PlainTable
 
     for one in found:

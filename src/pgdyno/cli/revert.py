@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from pgdyno.cli._changing import changing_options
-from pgdyno.cli._server_options import pgdata_option
+from pgdyno.cli._server_options import changing_options, pgdata_option
 from pgdyno.cli.output import echo, json_option, print_json
 
 _STILL_CHANGED = 3  # exit code
@@ -63,7 +62,7 @@ def command(
     from pgdyno.apply.journal_text import revert_text
     from pgdyno.apply.revert import RevertRequest, preview_revert, revert
     from pgdyno.apply.revert_host import affects_only_host, preview_revert_host, revert_host
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.builds.switching.server_access import server_access
     from pgdyno.model.plans.journal import OnDrift
     from pgdyno.postgres.process.local_machine import remove_orphans

@@ -12,9 +12,8 @@ import click
 from click.core import ParameterSource
 
 from pgdyno.base.errors import PermissionNotGivenError, UsageError
-from pgdyno.cli._load_hosts import refuse_with_cell, with_load_from
 from pgdyno.cli._measuring_options import measuring_options, workload_option
-from pgdyno.cli.measuring import Measuring
+from pgdyno.cli.measuring import Measuring, refuse_with_cell, with_load_from
 from pgdyno.cli.output import echo, json_option, print_json
 from pgdyno.cli.study_options import StudyCommand, refuse_all_but, taken_out
 

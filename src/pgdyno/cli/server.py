@@ -23,7 +23,7 @@ def list_(*, is_json: bool) -> None:
 
     Refer to any other server by its prefix, as in pgdyno compare /opt/pg18@default.
     """
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.builds.servers import list_servers
 
     servers = list_servers()
@@ -67,7 +67,7 @@ def install(*, majors: str, with_liburing: bool, cflags: str, is_json: bool) -> 
     cores. It can be interrupted: an incomplete build gets no name. Existing builds are not changed. Logs and
     manifests are kept.
     """
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.builds.install import InstallRequest, install_from_source
     from pgdyno.builds.spec.configure_options import parse_majors
 

@@ -21,7 +21,7 @@ def command(*, dsn: str | None, pgdata: Path | None, is_json: bool) -> None:
     """
     from pgdyno.apply.journal_text import status_text
     from pgdyno.apply.status import journal_status, server_status
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.builds.switching.server_access import server_access
     from pgdyno.postgres.process.local_machine import remove_orphans
 

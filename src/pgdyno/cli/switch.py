@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from pgdyno.base.errors import UsageError
-from pgdyno.cli._changing import restarting_options
-from pgdyno.cli._server_options import pgdata_option, require_one_server
+from pgdyno.cli._server_options import pgdata_option, require_one_server, restarting_options
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 
 
@@ -58,7 +57,7 @@ def command(
     its former programs.
     """
     from pgdyno.apply.journal_text import apply_text
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.builds.switching.server_access import server_access
     from pgdyno.builds.switching.switch import SwitchRequest, switch
 

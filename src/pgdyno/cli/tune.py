@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgdyno.base.errors import UsageError
-from pgdyno.cli._load_hosts import warn_of_load, with_load_from
 from pgdyno.cli._measuring_options import (
     as_booted_option,
     embedded_option,
@@ -20,6 +19,7 @@ from pgdyno.cli._measuring_options import (
 )
 from pgdyno.cli._server_options import StatedFigures, figures_options, layers_to_measure
 from pgdyno.cli._tuning_in_place import InPlace, in_place_options
+from pgdyno.cli.measuring import warn_of_load, with_load_from
 from pgdyno.cli.output import echo, json_option, open_progress, print_json
 from pgdyno.cli.quantities import duration
 from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
@@ -162,7 +162,7 @@ class _Given:
 
     def request(self) -> TuneRequest:
         """Return the request. Raises: UsageError if no PostgreSQL was specified, or for an invalid option."""
-        from pgdyno.postgres.process.installations import choose_installation
+        from pgdyno.postgres.process.registry import choose_installation
 
         installation = choose_installation(is_embedded=self.embedded, bin_directory=self.pg_bin)
         if installation is None:
@@ -215,7 +215,7 @@ class _Printer:
 
     def tried(self, trial: Trial) -> None:
         """Print a finished trial."""
-        from pgdyno.tune.view.tuning_text import trial_line
+        from pgdyno.tune.view import trial_line
 
         echo(trial_line(trial), err=True)
 
@@ -225,25 +225,25 @@ class _Printer:
 
     def left_out(self, removal: Removal) -> None:
         """Print an attempt to shorten the answer."""
-        from pgdyno.tune.view.tuning_text import removal_line
+        from pgdyno.tune.view import removal_line
 
         echo(removal_line(removal), err=True)
 
     def answered(self, tuning: Tuning) -> None:
         """Print the answer, before its proof starts."""
-        from pgdyno.tune.view.tuning_text import answer_text
+        from pgdyno.tune.view import answer_text
 
         echo(answer_text(tuning), err=True, nl=False)
 
 
 def _print(result: Tuned, dsn: str | None = None, *, is_json: bool) -> None:
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.cli._tuning_in_place import closing_text
     from pgdyno.cli.results import print_experiment
-    from pgdyno.measure.view.attribution_text import attribution_text
+    from pgdyno.measure.view.parts_text import attribution_text
     from pgdyno.results.documents import comparison_document
     from pgdyno.results.report import write_report
-    from pgdyno.tune.view.tuning_text import answer_text, notes_text, proof_text
+    from pgdyno.tune.view import answer_text, notes_text, proof_text
 
     if is_json:
         measured = {} if result.experiment is None else comparison_document(result.experiment)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import stat
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pgdyno.base.errors import RefusedError
+from pgdyno.base.errors import RefusedError, UsageError
 from pgdyno.cli._workload_capture import capture, show_workload
 from pgdyno.cli._workload_copy import copy
 from pgdyno.cli.output import echo, json_option, open_progress, print_json, print_wide
@@ -15,6 +20,7 @@ from pgdyno.cli.quantities import duration
 
 if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.measure.replay import Replay
+
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 
@@ -48,8 +54,6 @@ def edit(*, file: Path) -> None:
 
     The edited file is checked before it replaces the original.
     """
-    from pgdyno.cli._workload_edit import edit_workload
-
     echo(f"{file} was changed." if edit_workload(file) else f"{file} is unchanged.")
 
 
@@ -164,11 +168,11 @@ def replay(
 
 
 def _show_replay(done: Replay, *, is_json: bool) -> None:
-    from pgdyno.base.document import to_document
+    from pgdyno.base.facts import to_document
     from pgdyno.model.experiments.failures import failures_text
     from pgdyno.model.experiments.likeness import likeness_words
     from pgdyno.report.elements.terminal import PlainTable
-    from pgdyno.workload.view.likeness_text import likeness_table
+    from pgdyno.workload.view import likeness_table
 
     if is_json:
         print_json({"replay": to_document(done), "likeness": done.likeness.least})
@@ -185,3 +189,67 @@ def _show_replay(done: Replay, *, is_json: bool) -> None:
     echo(f"Seed of random choices: {done.seed}")
     for note in done.notes:
         echo(f"  {note}")
+
+
+_DRAFT = ".draft"  # after the file's name
+
+
+def edit_workload(file: Path) -> bool:
+    """Open a copy in the user's editor and replace the file with it; return whether it was changed.
+
+    Raises: UsageError for a file that is not a workload, a failed editor, or a draft with errors (the draft
+    is kept for the next attempt); RefusedError if other users could replace the draft.
+    """
+    from pgdyno.host.files.trusted_files import require_trusted
+    from pgdyno.workload.workload_choice import read_workload
+
+    draft = file.with_name(file.name + _DRAFT)
+    require_trusted(draft, "the editor writes it, as you", "copy the workload to a directory that you own")
+    if not os.path.lexists(draft):
+        read_workload(file)
+        _copy(file, draft)
+    _require_plain(draft)
+    _run_editor(draft)
+    try:
+        read_workload(draft)
+    except UsageError as error:
+        error.hint = f'"{file}" is unchanged; run the same command to continue with "{draft}"'
+        raise
+    is_changed = draft.read_bytes() != file.read_bytes()
+    draft.replace(file)
+    return is_changed
+
+
+def _copy(file: Path, draft: Path) -> None:
+    """Copy a file with its mode: it may contain row data."""
+    from pgdyno.store.files import open_plain
+
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open_plain(file) as source, os.fdopen(descriptor, "wb") as target:
+        shutil.copyfileobj(source, target)
+        os.fchmod(target.fileno(), stat.S_IMODE(os.fstat(source.fileno()).st_mode))
+
+
+def _require_plain(draft: Path) -> None:
+    status = draft.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        raise RefusedError(
+            f'"{draft}" is a link, or not a regular file',
+            detail="the editor would write to its target",
+            hint="remove it, and try again",
+        )
+
+
+def _run_editor(draft: Path) -> None:
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        status = subprocess.run([*shlex.split(editor), str(draft)], check=False).returncode
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f'could not run the editor "{editor}"', detail=str(error), hint="name one in $EDITOR"
+        ) from error
+    if status != 0:
+        raise UsageError(
+            f'the editor "{editor}" exited with status {status}',
+            hint=f'run the same command to continue with "{draft}"',
+        )

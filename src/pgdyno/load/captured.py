@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from itertools import pairwise
+from typing import Any, TypeAlias, TypeVar
 
 from pgdyno.base.errors import UsageError
 from pgdyno.model.experiments.captured import (
@@ -30,6 +31,7 @@ from pgdyno.model.experiments.captured import (
 
 T = TypeVar("T")
 
+_Favours: TypeAlias = Mapping[int, tuple[float, ...]]
 _KEY_DISTANCE = 1  # of the first new key from the highest key in the copy
 
 
@@ -65,45 +67,69 @@ class _Keys:
         return {"part": part, "parts": self._all[column]}
 
 
+class _Samples:
+    """Samples of texts, each sent to the driver once: kinds of transaction share statements."""
+
+    def __init__(self) -> None:
+        self.sent: list[Mapping[str, Any]] = []
+        self._places: dict[Hashable, int] = {}
+
+    def shared(self, drawn: Mapping[str, Any], source: Hashable) -> Mapping[str, Any]:
+        """Return how to draw from a sample, identified by its source."""
+        if drawn["draw"] == "mixture":
+            parts = [[weight, self.shared(one, source)] for weight, one in drawn["parts"]]
+            return {**drawn, "parts": parts}
+        if drawn["draw"] != "one-of":
+            return drawn
+        if source not in self._places:
+            self._places[source] = len(self.sent)
+            self.sent.append({"values": drawn["values"], "weights": drawn.get("weights", [])})
+        return {"draw": "one-of", "sample": self._places[source]}
+
+
 def captured_options(workload: CapturedWorkload, draws: ColumnDraws) -> dict[str, Any]:
     """Return the driver's options. Raises: UsageError for an unknown column or statement."""
     places = {one.name: place for place, one in enumerate(workload.statements)}
-    keys = _Keys(workload)
+    favours = {one.name: one.favours for one in workload.statements}
+    keys, samples = _Keys(workload), _Samples()
+    transactions = []
+    for one in workload.transactions:
+        drawing = _Drawing(draws, keys, samples)
+        transactions.append({"weight": one.weight, "calls": list(_calls(one, places, favours, drawing))})
     return {
         "statements": [
             {"name": one.name, "sql": one.sql, "prepared": one.is_prepared} for one in workload.statements
         ],
-        "transactions": [
-            {"weight": one.weight, "calls": list(_calls(one, places, draws, keys))}
-            for one in workload.transactions
-        ],
+        "samples": samples.sent,
+        "transactions": transactions,
     }
 
 
 class _Drawing:
     """One transaction: its calls so far, and the latest call of each statement."""
 
-    def __init__(self, draws: ColumnDraws, keys: _Keys) -> None:
+    def __init__(self, draws: ColumnDraws, keys: _Keys, samples: _Samples) -> None:
         self._draws = draws
         self._keys = keys
+        self._samples = samples
         self._drawn: list[list[Mapping[str, Any]]] = []  # parameters by call
         self._places: dict[str, int] = {}
 
-    def parameters(self, call: CapturedCall) -> list[Mapping[str, Any]]:
-        """Return the parameters of the next call."""
+    def parameters(self, call: CapturedCall, favours: _Favours) -> list[Mapping[str, Any]]:
+        """Return the parameters of the next call, of a statement that favours values at some positions."""
         own = len(self._drawn)
         self._drawn.append([])
         self._places.setdefault(call.statement, own)
-        for one in call.parameters:
-            self._drawn[-1].append(self._draw(one))
+        for number, one in enumerate(call.parameters, 1):
+            self._drawn[-1].append(self._draw(one, favours.get(number, ())))
         self._places[call.statement] = own  # only now: its own name means its previous call
         return self._drawn[-1]
 
-    def _draw(self, one: Parameter) -> Mapping[str, Any]:
+    def _draw(self, one: Parameter, positions: Sequence[float]) -> Mapping[str, Any]:
         drawn: Mapping[str, Any]
         match one:
             case ColumnValue() | ArrayOf() | NewKey():
-                drawn = self._of_column(one)
+                drawn = self._of_column(one, positions)
             case SameValue():
                 drawn = self._same(one)
             case RangeEnd():
@@ -114,15 +140,20 @@ class _Drawing:
             case Ordinal():
                 drawn = {"draw": "ordinal"}
             case _:
-                drawn = independent_draw(one)
+                drawn = self._samples.shared(independent_draw(one), one)
         return drawn
 
-    def _of_column(self, one: ColumnValue | ArrayOf | NewKey) -> Mapping[str, Any]:
+    def _of_column(
+        self, one: ColumnValue | ArrayOf | NewKey, positions: Sequence[float]
+    ) -> Mapping[str, Any]:
         if isinstance(one, NewKey):
             start = _known(one.column, self._draws.highest) + _KEY_DISTANCE
             return {"draw": "sequence", "start": start, **self._keys.part(one.column)}
         value = _known(one.column, self._draws.values)
-        return value if isinstance(one, ColumnValue) else {"draw": "array", "of": value, "length": one.length}
+        value = self._samples.shared(_within(value, positions), (one.column, *positions))
+        if isinstance(one, ArrayOf):
+            return {"draw": "array", "of": value, "length": one.length}
+        return value
 
     def _same(self, one: SameValue) -> Mapping[str, Any]:
         """Return a reference to another parameter's value, or to the result that this one comes from."""
@@ -137,7 +168,7 @@ class _Drawing:
         call, number = len(self._drawn) - 1, one.parameter - 1
         others, widths = self._drawn[call], self._draws.widths.get(one, ())
         if not widths or number >= len(others) or others[number]["draw"] == "returned":
-            return _known(one.column, self._draws.values)
+            return self._samples.shared(_known(one.column, self._draws.values), (one.column,))
         signed = [-width if one.is_lower else width for width in widths]
         return {"draw": "range-end", "call": call, "parameter": number, "widths": signed}
 
@@ -148,9 +179,11 @@ class _Drawing:
 
 
 def _calls(
-    transaction: CapturedTransaction, statements: Mapping[str, int], draws: ColumnDraws, keys: _Keys
+    transaction: CapturedTransaction,
+    statements: Mapping[str, int],
+    favours: Mapping[str, _Favours],
+    drawing: _Drawing,
 ) -> Iterator[dict[str, Any]]:
-    drawing = _Drawing(draws, keys)
     for one in transaction.calls:
         if one.statement not in statements:
             raise UsageError(
@@ -160,7 +193,7 @@ def _calls(
         yield {
             "statement": statements[one.statement],
             "times": one.times,
-            "parameters": drawing.parameters(one),
+            "parameters": drawing.parameters(one, favours[one.statement]),
         }
 
 
@@ -194,6 +227,25 @@ def _one_of(one: OneOf) -> Mapping[str, Any]:
         return drawn
     weight = sum(one.weights) if one.weights else float(len(one.values))
     return {"draw": "mixture", "parts": [[weight, drawn], [one.nulls, {"draw": "null"}]]}
+
+
+def _within(drawn: Mapping[str, Any], positions: Sequence[float]) -> Mapping[str, Any]:
+    """Return how to draw values from equally likely parts of a column's values; of all without positions."""
+    if positions and drawn["draw"] == "integer":
+        low, count = drawn["low"], drawn["high"] - drawn["low"] + 1
+        return {"draw": "histogram", "bounds": [low + _place(one, count) for one in positions]}
+    if not positions or drawn["draw"] != "one-of":
+        return drawn
+    weights = [0.0] * len(drawn["values"])
+    places = [_place(one, len(weights)) for one in positions]
+    for first, last in pairwise(places):
+        for place in range(first, last + 1):
+            weights[place] += 1 / (last + 1 - first)
+    return {**drawn, "weights": weights}
+
+
+def _place(position: float, count: int) -> int:
+    return min(int(position * count), count - 1)
 
 
 def _known(column: str, of: Mapping[str, T]) -> T:

@@ -22,7 +22,7 @@ from pgdyno.base.errors import GeneratorFailedError
 from pgdyno.load._contract import Target
 from pgdyno.load.process import Wrap
 from pgdyno.load.tpch_tables import Filling
-from pgdyno.model.experiments.tpch import scale_text
+from pgdyno.model.experiments.step_record import scale_text
 
 ReportShare = Callable[[float], None]
 """Gets the completed share of the work."""

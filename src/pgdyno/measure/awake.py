@@ -16,8 +16,8 @@ from pgdyno.apply.host_state import HostState
 from pgdyno.base.errors import PgdynoError, RefusedError, StillChangedError, UsageError
 from pgdyno.host.cpu_idling import HALT_POLLING, POLLING, Awake, AwakeMeans, idling_files
 from pgdyno.host.kernel_file import display_name
+from pgdyno.host.probing.run_probes import measure_wake_up
 from pgdyno.host.probing.spinners import Spin, Spinners, boot_line, polling_wanted, why_no_polling
-from pgdyno.host.probing.wakeup import measure_wake_up
 from pgdyno.model.plans.plan import Plan, Skipped
 from pgdyno.model.variants.variant import Variant
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pgdyno.base.ports import Progress
-from pgdyno.measure.arenas.arena import AfterLoss, end_without_host
+from pgdyno.measure.arenas.arena import AfterLoss, Passes, end_without_host
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.decisions.stopping import Look
-from pgdyno.measure.passes import Passes
 from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgdyno.base.document import to_document
-from pgdyno.base.facts import Unknown
+from pgdyno.base.facts import Unknown, to_document
 from pgdyno.host.files.kernel_files import read_kernel_files
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.kernel_file import value_in
@@ -21,7 +20,7 @@ from pgdyno.model.experiments.statements import UsedPlans
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variants.durability import READ_BACK, SYNC_FUNCTIONS, DurabilityReading
-from pgdyno.model.variants.variant import is_guc
+from pgdyno.model.variants.variant import SQL, is_guc
 from pgdyno.plan.engine.resources import Figures
 from pgdyno.plan.inspection.inspect import inspect_dsn
 
@@ -63,7 +62,7 @@ class Evidence:
 
     def look_at(self, arms: Sequence[Arm]) -> None:
         """Record settings, and the baseline's facts if not recorded yet."""
-        names = sorted({name for variant in self.study.variants for name in variant.settings})
+        names = sorted({name for variant in self.study.variants for name in variant.settings} - {SQL})
         if len(arms) > 1:  # several servers share the pool: its size belongs to none of them
             names = [name for name in names if kind_of(name) != HUGE_PAGES]
         for arm in arms:

@@ -2,7 +2,7 @@
 
 The cells of a grid are selected before each round, to find knees in few trials. The first five rounds measure
 widely spaced levels; later rounds measure the levels still in question and those between them
-(``stats/curves/levels.py``). Once a curve's knee is known, the remaining rounds measure the knee, its
+(``stats/curves/knee.py``). Once a curve's knee is known, the remaining rounds measure the knee, its
 neighbours and the best level: these rounds had no part in the selection.
 """
 
@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
 
-from pgdyno.base.errors import InterruptedByUserError, PgdynoError, UsageError
+from pgdyno.base.errors import InterruptedByUserError, PgdynoError, SchemaChangeError, UsageError
 from pgdyno.base.ports import Progress
-from pgdyno.measure.answer_comparison import answers_compared
-from pgdyno.measure.arenas.arena import NOT_NEEDED, AfterLoss, Arena, Regained, end_without_host
+from pgdyno.measure.arenas.arena import NOT_NEEDED, AfterLoss, Arena, Passes, Regained, end_without_host
 from pgdyno.measure.blocks.disturbance import judge_again
 from pgdyno.measure.decisions.notes import loss_note, step_labels, with_load_hosts
 from pgdyno.measure.decisions.round_plan import RoundPlan
@@ -28,9 +28,8 @@ from pgdyno.measure.decisions.stopping import Look, counts_nothing, is_finished
 from pgdyno.measure.design.phase import with_phase
 from pgdyno.measure.design.schedule import in_random_order, stretches_s, workloads_by_server
 from pgdyno.measure.evidence import Evidence
-from pgdyno.measure.likeness import likened
+from pgdyno.measure.likeness import answers_compared, likened
 from pgdyno.measure.meters import load as load_meters
-from pgdyno.measure.passes import Passes
 from pgdyno.measure.records.conclusion import concluded, rounds_done, verdicts_on
 from pgdyno.measure.records.new_experiment import Context, new_experiment
 from pgdyno.measure.recovery import recover
@@ -39,10 +38,11 @@ from pgdyno.measure.statement_counting import counting, why_uncounted
 from pgdyno.measure.verdicts.durability import is_hopeless
 from pgdyno.measure.verdicts.scaling import MeasuredCurve, measured_curves
 from pgdyno.model.experiments.experiment import CELL_OPTION, Block, Experiment, Stopping
+from pgdyno.model.experiments.failures import FAILED_TRIAL
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.stats.curves.levels import ENOUGH, first_levels, next_levels
-from pgdyno.stats.curves.scaling import observe
+from pgdyno.stats.curves.knee import ENOUGH, first_levels, next_levels
+from pgdyno.stats.curves.scaling_law import observe
 from pgdyno.store.experiments import ExperimentStore
 
 _LISTED_NAMES = 3
@@ -84,7 +84,7 @@ class ExperimentRun:
         study = self._with_turns(study)
         study = replace(study, design=study.design.with_bias())
         memory_notes = self._memory_notes(study)
-        self._prepare(study)
+        study = self._prepare(study)
         workloads = [self.workloads[name] for name in study.workloads]
         requested = new_experiment(
             study,
@@ -93,6 +93,8 @@ class ExperimentRun:
             self.arena.installation_name,
             (*memory_notes, *self.arena.build_notes(study.variants), *self._uncounted_note(study)),
         )
+        changes = self.arena.schema_changes(study.variants, workloads)
+        requested = replace(requested, schema_changes=changes)
         if resume:
             experiment = self._resumed(study, resume, requested, memory_notes)
             study = replace(study, design=experiment.design)
@@ -160,12 +162,25 @@ class ExperimentRun:
             found = with_load_hosts(found, requested.load_hosts[-1].names, rounds_done(found))
         return found
 
-    def _prepare(self, study: Study) -> None:
-        """Before measuring, let servers validate every variant's settings, then load the data sets."""
+    def _prepare(self, study: Study) -> Study:
+        """Before measuring, let servers validate every variant's settings, then load the data sets.
+
+        Returns the study without variants with SQL that fails, and with a note on each.
+        Raises: SchemaChangeError if there is nothing left to compare.
+        """
         self.arena.check(study.variants)
-        for name in study.workloads:
-            for variant in study.variants:
-                self.arena.load(variant, self.workloads[name].data_set)
+        failed: dict[str, SchemaChangeError] = {}
+        for name, variant in product(study.workloads, study.variants):
+            if variant.name not in failed:
+                try:
+                    self.arena.load(variant, self.workloads[name].data_set)
+                except SchemaChangeError as error:
+                    failed[variant.name] = error
+        kept = tuple(one for one in study.variants if one.name not in failed)
+        if failed and (len(kept) < 2 or study.baseline in failed):
+            raise next(iter(failed.values()))
+        notes = [f"{name}{FAILED_TRIAL}{one.message}: {one.detail}" for name, one in failed.items()]
+        return replace(study, variants=kept, notes=(*study.notes, *notes))
 
     def _rounds(
         self, arena: Arena, study: Study, experiment: Experiment, started: float, budget_s: float | None

@@ -15,10 +15,9 @@ from pgdyno.base.errors import LoadHostLostError, RemoteHostError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.load.sysbench import NAME as SYSBENCH
 from pgdyno.measure.arenas.arena import Arena, Regained
-from pgdyno.measure.arenas.on_load_hosts import OnLoadHosts, placed_on
+from pgdyno.measure.arenas.on_load_hosts import OnLoadHosts, even_parts, placed_on, with_long_turns
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.conditions import Placed
-from pgdyno.measure.design.several_hosts import even_parts, with_long_turns
 from pgdyno.model.cells.cell import CellHosts
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
@@ -26,9 +25,16 @@ from pgdyno.model.experiments.workload import DRIVER, Step, TpchStep, Workload
 from pgdyno.postgres.connection.network_access import HAS_CHECKPOINT_ROLE, entrance
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.instance import DATABASE
-from pgdyno.remote.cells.await_host import AWAITED_S, await_host
-from pgdyno.remote.cells.load_program import OWN_SYSBENCH, LoadProgram, sent_driver
-from pgdyno.remote.cells.reach import ReachedLoadHost, reach_again, reach_load_hosts
+from pgdyno.remote.cells.reach import (
+    AWAITED_S,
+    OWN_SYSBENCH,
+    LoadProgram,
+    ReachedLoadHost,
+    await_host,
+    reach_again,
+    reach_load_hosts,
+    sent_driver,
+)
 
 
 @dataclass(frozen=True)

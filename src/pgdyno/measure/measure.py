@@ -10,7 +10,7 @@ from functools import partial
 
 from pgdyno.apply.allowed_files import require_allowed_files
 from pgdyno.base import numbers
-from pgdyno.base.errors import MemoryProofError
+from pgdyno.base.errors import MemoryProofError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.host.kernel_file import display_name
 from pgdyno.host.probing.spinners import burstable_type
@@ -47,6 +47,7 @@ def measure(
     began = time.monotonic()
     require_measurable(study.variants)
     require_allowed_files(study.variants, conditions.allowed_files)
+    _require_no_cell(study, conditions)
     with (
         machine_claimed(is_wanted=_changes_machine(study, conditions)),
         open_scratch_arena(
@@ -63,6 +64,7 @@ def measure(
         if conditions.load_from is not None:
             context = _loaded_from(conditions.load_from.cell, context, placed.hosts)
         _require_disk(study, arena, conditions.workloads)
+        arena.require_room(study.variants, [conditions.workloads[name] for name in study.workloads])
         _require_generators(study, arena, conditions.workloads)
         fitting = _with_fitting_design(study, arena, conditions.workloads)
         require_reachable(fitting.design)
@@ -88,6 +90,16 @@ def measure(
         if budget_s is not None:  # probing wake-ups has used some of it
             budget_s = max(0.0, budget_s - (time.monotonic() - began))
         return run.run(fitting, budget_s=budget_s, context=context, resume=conditions.resume)
+
+
+def _require_no_cell(study: Study, conditions: Conditions) -> None:
+    """Raise UsageError for SQL of a variant with load from other hosts."""
+    changing = [variant.name for variant in study.variants if variant.statements]
+    if changing and conditions.load_from is not None:
+        raise UsageError(
+            f"{changing[0]} runs SQL, which --cell does not support yet",
+            hint="leave out --cell: compare the schemas with load from this machine",
+        )
 
 
 def _changes_machine(study: Study, conditions: Conditions) -> bool:

@@ -30,7 +30,7 @@ from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.metric import METRICS, SERVER_CPU, WAL_SEGMENTS, Readings
 from pgdyno.model.experiments.slices import Slice
 from pgdyno.model.experiments.statements import StatementCount
-from pgdyno.model.plans.terms import applied_of
+from pgdyno.model.plans.plan import applied_of
 
 _OF_BLOCKS_ALONE = ("checkpoints", WAL_SEGMENTS)  # the final checkpoint's part belongs to no block
 

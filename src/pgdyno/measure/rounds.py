@@ -22,7 +22,7 @@ from numpy.random import Generator as Random
 
 from pgdyno.base.errors import HugePagesError, LoadHostLostError, MeasurementError
 from pgdyno.load.transaction_log import log_label
-from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.arenas.arena import Arena, OneArm, Passes
 from pgdyno.measure.arenas.arm import Arm, meter_values
 from pgdyno.measure.blocks.blocks import join_trials, with_trimmed_statements
 from pgdyno.measure.blocks.observation import (
@@ -37,7 +37,6 @@ from pgdyno.measure.degrees import DegreePlans, require_degree
 from pgdyno.measure.design.schedule import connection_order, seats, trial_order, turns_of, writing_time_s
 from pgdyno.measure.meters import MeterModule
 from pgdyno.measure.observe import Observer, checkpoint_debt, observe_block, observe_stretches
-from pgdyno.measure.passes import OneArm, Passes
 from pgdyno.measure.statement_counting import EVICTED, StatementCounting, statement_names
 from pgdyno.measure.statement_plans import used_plans
 from pgdyno.model.experiments.experiment import STRETCH_ROUNDS, ArmBlock, Block, Design, DesignKind, Phase
@@ -309,7 +308,7 @@ def _counting(
         running.note_plans(plans)
         for note in notes:
             running.note(f"{workload.name}: {note}")
-    name_of = statement_names(workload, running.arena.loads)
+    name_of = statement_names(workload, running.arena.loads.find_driver)
     return [StatementCounting.of(stack, arm, name_of) for arm in arms]
 
 

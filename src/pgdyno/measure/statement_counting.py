@@ -19,10 +19,8 @@ from typing import TypeAlias
 
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.memory import meminfo
-from pgdyno.load.driver import job_options
-from pgdyno.load.statements import prepared_statements
+from pgdyno.load.driver import Driver, job_options, prepared_statements
 from pgdyno.measure.arenas.arm import Arm
-from pgdyno.measure.arenas.load import Loads
 from pgdyno.model.experiments.captured import CapturedStatement
 from pgdyno.model.experiments.statements import NOTHING_COUNTED, SHARED, UNNAMED, StatementCount
 from pgdyno.model.experiments.workload import DRIVER, Workload
@@ -104,11 +102,12 @@ class StatementCounting:
     @classmethod
     def of(cls, stack: ExitStack, arm: Arm, name_of: NameOf) -> StatementCounting:
         """Create the extension, with counting off and no counts; ``stack`` closes its session."""
-        found = cls(arm, arm.server.connect(DATABASE), name_of)
-        stack.callback(found.session.close)
-        found.session.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public")
-        found._track("none")
-        found.session.execute("SELECT public.pg_stat_statements_reset()")
+        with arm.losses_explained():
+            found = cls(arm, arm.server.connect(DATABASE), name_of)
+            stack.callback(found.session.close)
+            found.session.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public")
+            found._track("none")
+            found.session.execute("SELECT public.pg_stat_statements_reset()")
         return found
 
     @contextmanager
@@ -122,13 +121,14 @@ class StatementCounting:
 
     def read(self, most_characters: int = MOST_CHARACTERS) -> Mapping[int, CountedTimes]:
         """Return the counters of the database's statements, by query identifier. Raises: ServerError."""
-        found = read_statement_times(self.session, self.arm.database, most_characters)
+        with self.arm.losses_explained():
+            found = read_statement_times(self.session, self.arm.database, most_characters)
         return {one.id: one for one in found}
 
     def begin(self) -> Begun:
         """Begin to count; return the counters so far, for ``end``. Raises: ServerError."""
         self._track("top")
-        return Begun(self.read(0), read_evictions(self.session))
+        return Begun(self.read(0), self._evictions())
 
     def end(self, begun: Begun) -> dict[str, StatementCount] | None:
         """Count no longer; return the increase by statement name. None: some were evicted.
@@ -137,13 +137,18 @@ class StatementCounting:
         """
         self._track("none")
         found = self.read(WHOLE_TEXT)  # a captured statement is recognised by all of its text
-        if read_evictions(self.session) > begun.evictions:
+        if self._evictions() > begun.evictions:
             return None
         return counts_between(begun.counts, found, self.name_of)
 
+    def _evictions(self) -> int:
+        with self.arm.losses_explained():
+            return read_evictions(self.session)
+
     def _track(self, statements: str) -> None:
-        self.session.execute(f"ALTER SYSTEM SET pg_stat_statements.track = '{statements}'".encode())
-        self.session.execute("SELECT pg_catalog.pg_reload_conf()")
+        with self.arm.losses_explained():
+            self.session.execute(f"ALTER SYSTEM SET pg_stat_statements.track = '{statements}'".encode())
+            self.session.execute("SELECT pg_catalog.pg_reload_conf()")
 
 
 def counts_between(
@@ -166,7 +171,7 @@ def _count(one: CountedTimes) -> StatementCount:
     return StatementCount(one.calls, time_ms, one.rows, one.blocks, one.wal_bytes)
 
 
-def statement_names(workload: Workload, loads: Loads) -> NameOf:
+def statement_names(workload: Workload, find_driver: Callable[[], Driver]) -> NameOf:
     """Return the function that names a workload's statements from the server's texts.
 
     A captured workload names all of its statements. Others' tables may differ in a number alone; statements
@@ -178,7 +183,7 @@ def statement_names(workload: Workload, loads: Loads) -> NameOf:
     known: dict[str, str] = {}
     if DRIVER in workload.generators:
         options = job_options(workload)
-        known = _names(prepared_statements(loads.find_driver(), workload, options), shape)
+        known = _names(prepared_statements(find_driver(), workload, options), shape)
     return cache(lambda text: known.get(shape(text)) or shape(text))
 
 

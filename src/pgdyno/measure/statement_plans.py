@@ -1,4 +1,4 @@
-"""Read the plans with which measured servers run a workload's statements, for values that are replayed.
+"""Sample a workload's statements with parameters, and read the plans with which servers run them.
 
 The load's role plans them, before the load of the first round: a superuser would run casts and functions that
 owners of a copy may have planted. Nothing is executed.
@@ -9,22 +9,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 
 from pgdyno.base.errors import ServerError
-from pgdyno.load.driver import job_options
-from pgdyno.load.statements import prepared_statements
+from pgdyno.load.captured import captured_options
+from pgdyno.load.driver import Driver, job_options, prepared_statements
 from pgdyno.measure.arenas.arm import Arm
-from pgdyno.measure.arenas.captured_samples import sampled_statements
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.statement_counting import shape
 from pgdyno.model.experiments.statements import UsedPlans
 from pgdyno.model.experiments.workload import DRIVER, PREPARED, Workload
 from pgdyno.postgres.connection.connection import Connection
+from pgdyno.postgres.inspection.columns import read_columns
 from pgdyno.postgres.planner.fingerprint import IndexName, fingerprint, indexes_of
 from pgdyno.postgres.planner.sql_text import first_word
 from pgdyno.postgres.sampling.prepared_plans import Document, ExplainedStatement, explain_prepared
 from pgdyno.postgres.statements import PreparedStatement
+from pgdyno.workload.capture.row_use import with_values_for_returned
+from pgdyno.workload.column_draws import read_draws
 
 _MOST_STATEMENTS = 60  # arbitrary: some milliseconds each; those with the most time in the original
 _PLANNED = frozenset({"select", "insert", "update", "delete", "merge", "with", "values", "table"})
@@ -35,6 +38,25 @@ SELECT n.nspname, c.relname, pg_catalog.pg_get_indexdef(c.oid) FROM pg_catalog.p
  WHERE c.relkind OPERATOR(pg_catalog.=) 'i' AND c.relname::pg_catalog.text OPERATOR(pg_catalog.=) ANY (%s)
 """
 _CREATE = re.compile(r'CREATE (UNIQUE )?INDEX (?:"(?:[^"]|"")*"|\S+) ON (?:ONLY )?')
+_TRANSACTIONS_OF_A_KIND = 20  # arbitrary: kinds are drawn at random, and hardly any is missed
+_MOST_TRANSACTIONS = 5000
+
+
+def sampled_statements(
+    connection: Connection, workload: Workload, driver: Driver
+) -> tuple[PreparedStatement, ...]:
+    """Return statements with parameters, from equally frequent kinds of transactions, so that none is missed.
+
+    Raises: GeneratorFailedError, UsageError, ServerError.
+    """
+    assert workload.captured is not None  # noqa: S101 — only captured workloads draw from columns
+    texts = [one.sql for one in workload.captured.statements]
+    columns = read_columns(connection, workload.captured.search_path, texts)
+    equal = tuple(replace(one, weight=1.0) for one in workload.captured.transactions)
+    known = with_values_for_returned(replace(workload.captured, transactions=equal), columns)
+    draws, _ = read_draws(connection, known)
+    count = min(_TRANSACTIONS_OF_A_KIND * len(equal), _MOST_TRANSACTIONS)
+    return prepared_statements(driver, workload, captured_options(known, draws), count)
 
 
 def used_plans(
@@ -50,7 +72,7 @@ def used_plans(
     found: list[UsedPlans] = []
     unknown: dict[str, str] = {}
     for arm in arms:
-        with closing(loads.connect(arm, workload)) as connection:
+        with arm.losses_explained(), closing(loads.connect(arm, workload)) as connection:
             if connection.info.server_version < _LEAST_VERSION:
                 return (), ("plans are not compared: PostgreSQL before 14 does not report generic ones",)
             statements = statements or _statements(connection, workload, loads)

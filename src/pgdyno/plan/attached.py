@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pgdyno.base.errors import RefusedError, ServerError
 from pgdyno.base.facts import Unknown
-from pgdyno.model.variants.refused_settings import why_refused
+from pgdyno.model.variants.durability import why_refused
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.durability import check_found
 from pgdyno.plan.engine.resources import Figures, holds_huge_pages

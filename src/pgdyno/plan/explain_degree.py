@@ -12,8 +12,7 @@ from pathlib import Path
 
 from pgdyno.base.errors import UsageError
 from pgdyno.plan.degrees.advice import advise
-from pgdyno.plan.degrees.causes import explain_gather
-from pgdyno.plan.degrees.inquiry import Inquiry
+from pgdyno.plan.degrees.causes import Inquiry, explain_gather
 from pgdyno.plan.degrees.serial import why_none
 from pgdyno.postgres.connection.connection import Connection, connect
 from pgdyno.postgres.connection.privileges import require_powerless

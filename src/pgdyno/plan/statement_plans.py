@@ -7,11 +7,10 @@ from statistics import median
 
 from pgdyno.base.errors import PgdynoError
 from pgdyno.base.facts import Fact, Unknown, unknown
-from pgdyno.load.driver import Driver, job_options
-from pgdyno.load.statements import prepared_statements
+from pgdyno.load.driver import Driver, job_options, prepared_statements
 from pgdyno.model.experiments.workload import DRIVER, PREPARED, Workload
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.planner.query_plan import join_order, plan_of, shape
+from pgdyno.postgres.plan_document import join_order, plan_of, shape
 from pgdyno.postgres.planner.sql_text import first_word
 from pgdyno.postgres.sampling.prepared_plans import Document, explain_prepared
 from pgdyno.postgres.statements import PlannedStatement, PreparedStatement, StatementPlan, WorkloadStatements

@@ -1,9 +1,10 @@
-"""Literals for ALTER SYSTEM that make the server store exactly the intended value.
+"""Literals for configuration files and ALTER SYSTEM, so quoted that the server has exactly the value.
 
 In six list settings (GUC_LIST_QUOTE) the server quotes each element separately:
 ``SET shared_preload_libraries = 'a,b'`` would name *one* library called "a,b", and the server would not
 start again. Extensions cannot define such settings (guc.c refuses it), so the list below is complete.
 pg_dump has the same list (variable_is_guc_list_quote in src/bin/pg_dump/dumputils.c).
+Configuration files: src/backend/utils/misc/guc-file.l (GUC_STRING, DeescapeQuotedString).
 """
 
 from __future__ import annotations
@@ -65,3 +66,21 @@ def list_elements(name: str, value: str) -> tuple[str, ...]:
         if not match["end"]:
             break
     return tuple(elements)
+
+
+_ESCAPE = re.compile(r"''|\\([0-7]{1,3}|.)")
+_CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def unquoted(value: str) -> str:
+    """Return the value of a token in a configuration file; an unquoted token is the value itself."""
+    return _ESCAPE.sub(_unescaped, value[1:-1]) if value.startswith("'") else value
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    escaped = match[1]
+    if escaped is None:
+        return "'"
+    if escaped[0] in "01234567":
+        return chr(int(escaped, 8) & 0xFF)
+    return _CONTROL.get(escaped, escaped)

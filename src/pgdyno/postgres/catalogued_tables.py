@@ -1,4 +1,4 @@
-"""A database's tables as described by its catalogs and planner statistics. No table row is read."""
+"""A database's tables as described by its catalogs and planner statistics, and samples of columns."""
 
 from __future__ import annotations
 
@@ -281,3 +281,23 @@ class Policy:
     schema: str
     table: str
     condition: str
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """Values of a column. ``dense``: the lowest and highest of integer keys with few gaps.
+
+    ``sample``: values of random rows, as text, of about ``rows`` that have one. ``highest``: that of an
+    integer key. ``unreadable`` is the number of values left out of the sample because they are not UTF-8.
+    """
+
+    sample: tuple[str, ...] = ()
+    dense: tuple[int, int] | None = None
+    highest: int | None = None
+    unreadable: int = 0
+    rows: float = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any values are known."""
+        return bool(self.sample) or self.dense is not None

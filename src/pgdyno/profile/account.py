@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pgdyno.profile.cycles import Cycle, Window
 from pgdyno.profile.records.profile_record import AccountGroup, AccountLine, KernelEntry, Time
 from pgdyno.profile.scheduling import Delays
-from pgdyno.stats.mean_amount import mean_amount
+from pgdyno.stats.nested import mean_amount
 
 LEVEL = 0.95
 UNSAMPLED = "work of sessions"

@@ -1,6 +1,6 @@
 """Standalone program that runs the load generator on this host, and then removes everything it created.
 
-It is sent through ssh like the runner (sent_program.py), and needs Python 3.7 with its standard library. Its
+It is sent through ssh like the runner (runner.py), and needs Python 3.7 with its standard library. Its
 input continues with a line of JSON and the compressed generator program. After that, input and output belong
 to the generator; when the generator has exited, its logs follow as events. The controller may disappear, so
 the program ends at the end of its input, or when its time is over.

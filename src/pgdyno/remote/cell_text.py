@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pgdyno.base import numbers
 from pgdyno.base.facts import Fact, Unknown
+from pgdyno.base.text import counted, wrapped
 from pgdyno.model.cells.cell import HostRole
 from pgdyno.model.cells.check import (
     CellCheck,
@@ -34,10 +35,10 @@ def cell_text(check: CellCheck, width: int) -> str:
 
 
 def _answer(check: CellCheck) -> str:
-    count = sum(one.is_obstacle for one in check.findings)
     if check.is_usable:
         return "The cell can be used."
-    return f"The cell cannot be used: {count} {'obstacle' if count == 1 else 'obstacles'}."
+    count = sum(one.is_obstacle for one in check.findings)
+    return f"The cell cannot be used: {counted(count, 'obstacle')}."
 
 
 def _table(hosts: Sequence[CheckedHost], width: int) -> str:
@@ -95,26 +96,6 @@ def _cpus(checked: CheckedHost, answer: ReachedHost) -> str:
     return f"{len(used)} of {count}{model}" if used else f"{count}{model}"
 
 
-def _memory(_: CheckedHost, answer: ReachedHost) -> str:
-    return numbers.size(answer.facts.memory_bytes)
-
-
-def _kernel(_: CheckedHost, answer: ReachedHost) -> str:
-    return f"{answer.facts.kernel} {answer.facts.machine}"
-
-
-def _python(_: CheckedHost, answer: ReachedHost) -> str:
-    return answer.facts.python
-
-
-def _rights(_: CheckedHost, answer: ReachedHost) -> str:
-    return f"no: {answer.facts.sudo}" if answer.facts.sudo else "yes"
-
-
-def _room(_: CheckedHost, answer: ReachedHost) -> str:
-    return f"{numbers.size(answer.trial_write.free_bytes)} in {answer.trial_write.directory}"
-
-
 def _postgresql(checked: CheckedHost, answer: ReachedHost) -> str:
     if checked.host.role is HostRole.LOAD:
         return NOTHING
@@ -165,11 +146,14 @@ _ROWS: tuple[tuple[str, Callable[[CheckedHost, ReachedHost], str]], ...] = (
     ("clock offset", _clock),
     ("clock synchronised", _clock_is_synchronised),
     ("CPUs", _cpus),
-    ("memory", _memory),
-    ("kernel", _kernel),
-    ("Python", _python),
-    ("root privileges", _rights),
-    ("free disk", _room),
+    ("memory", lambda _, answer: numbers.size(answer.facts.memory_bytes)),
+    ("kernel", lambda _, answer: f"{answer.facts.kernel} {answer.facts.machine}"),
+    ("Python", lambda _, answer: answer.facts.python),
+    ("root privileges", lambda _, answer: f"no: {answer.facts.sudo}" if answer.facts.sudo else "yes"),
+    (
+        "free disk",
+        lambda _, answer: f"{numbers.size(answer.trial_write.free_bytes)} in {answer.trial_write.directory}",
+    ),
     ("PostgreSQL", _postgresql),
     ("pgdyno", _pgdyno),
     ("CPU wake-up", _wake_up),
@@ -181,14 +165,6 @@ _ROWS: tuple[tuple[str, Callable[[CheckedHost, ReachedHost], str]], ...] = (
 
 def _step(number: int, finding: HostFinding, width: int) -> Iterator[str]:
     kind = "" if finding.is_obstacle else "warning: "
-    yield textwrap.fill(
-        f"{number}. {', '.join(finding.hosts)}: {kind}{finding.said}", width, subsequent_indent=_INDENT
-    )
-    yield textwrap.fill(
-        f"→ {finding.next_step}",
-        width,
-        initial_indent=_INDENT,
-        subsequent_indent=_INDENT + "  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    hosts = f"{number}. {', '.join(finding.hosts)}: {kind}{finding.said}"
+    yield textwrap.fill(hosts, width, subsequent_indent=_INDENT)
+    yield wrapped(f"→ {finding.next_step}", width, _INDENT, "  ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import threading
 import time
@@ -16,18 +17,22 @@ from pathlib import Path
 from pgdyno.base.errors import RemoteHostError
 from pgdyno.model.cells.cell import CellHost, await_greeting
 from pgdyno.remote._load_program import ISSUES_LOAD, NOT_RUN, PROGRAM
+from pgdyno.remote._sysbench_program import NOT_INSTALLED, SYSBENCH
 from pgdyno.remote.channel import Channel, opened_channel
-from pgdyno.remote.sent_program import program_text, start_command
-from pgdyno.remote.ssh import ssh_command, ssh_environment
+from pgdyno.remote.ssh import program_text, ssh_command, ssh_environment, start_command
 
 __all__ = [
     "DOES_NOT_RUN",
     "ISSUES_LOAD",
+    "NOT_INSTALLED",
+    "SYSBENCH_DOES_NOT_RUN",
     "DriverSending",
     "driver_sending",
     "driver_version",
     "new_owner",
     "sent_version",
+    "sysbench_sending",
+    "sysbench_version",
 ]
 
 LOAD_MODULES = ("_load_program",)
@@ -122,3 +127,45 @@ def _packed(program: Path) -> tuple[bytes, str]:
     """Return a program's compressed bytes and their checksum; cached, since it is sent for each load."""
     packed = zlib.compress(program.read_bytes(), 1)
     return packed, hashlib.sha256(packed).hexdigest()
+
+
+SYSBENCH_MODULES = (*LOAD_MODULES, "_own_programs", "_sysbench_program")
+SYSBENCH_DOES_NOT_RUN = f"{SYSBENCH} {NOT_RUN}"  # starts the remote program's last message
+_VERSION = re.compile(rf"{SYSBENCH} [0-9][0-9A-Za-z.+~-]{{0,39}}", re.ASCII)  # it is shown in notes
+
+
+def sysbench_sending(
+    host: CellHost,
+    ssh_config: Path | None,
+    wrapper: str,
+    environment: Mapping[str, str],
+    lifetime_s: float,
+    owner: str,
+) -> DriverSending:
+    """Return how to run a host's sysbench; the script ``wrapper`` wraps sysbench's own script.
+
+    The other parameters are those of ``driver_sending``.
+    """
+    header = {"wrapper": wrapper, "environment": dict(environment)}
+    return _sending(host, ssh_config, header, lifetime_s, owner)
+
+
+def sysbench_version(host: CellHost, ssh_config: Path | None, limit_s: float, owner: str) -> str:
+    """Return the name and version that a host's sysbench prints, without any suffix.
+
+    Raises: RemoteHostError with its output, or for output other than a version.
+    """
+    sending = _sending(host, ssh_config, {"says_version": True}, limit_s, owner)
+    found = _VERSION.match(sent_version(sending, SYSBENCH, limit_s))
+    if found is None:
+        raise RemoteHostError(f"{SYSBENCH} prints something other than its version there")
+    return found[0]
+
+
+def _sending(
+    host: CellHost, ssh_config: Path | None, header: Mapping[str, object], lifetime_s: float, owner: str
+) -> DriverSending:
+    program, greeting = program_text(SYSBENCH_MODULES), f"{owner}-{secrets.token_hex(16)}"
+    argv = ssh_command(host, ssh_config, start_command(program, greeting, lifetime_s), is_alone=True)
+    first = program + json.dumps({"says_version": False, "host": host.name, **header}).encode() + b"\n"
+    return DriverSending(argv, ssh_environment(), first, greeting)

@@ -27,8 +27,7 @@ from pgdyno.remote.answers import (
     parse_answer,
 )
 from pgdyno.remote.channel import Channel, opened_channel
-from pgdyno.remote.sent_program import program_text, start_command
-from pgdyno.remote.ssh import ssh_command, ssh_environment
+from pgdyno.remote.ssh import program_text, ssh_command, ssh_environment, start_command
 
 RUNNER_MODULES = ("_network_program", "_own_programs", "_runner_program")
 

@@ -1,4 +1,4 @@
-"""Exports and verifies bundles. ``store/privacy/portable.py`` lists the contents of a bundle."""
+"""Exports and verifies bundles. ``store/privacy/portable_facts.py`` lists the contents of a bundle."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pathlib import Path
 from pgdyno.base.errors import StorageError
 from pgdyno.base.text import escaped_json, printable
 from pgdyno.measure.blocks.histogram import decode
-from pgdyno.measure.blocks.slice_consistency import slice_contradictions
-from pgdyno.measure.verdicts.consistency import contradictions
+from pgdyno.measure.verdicts.consistency import contradictions, slice_contradictions
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.slices import Slice
 from pgdyno.results.page import render_page
@@ -21,9 +20,8 @@ from pgdyno.store.bundle import EXPERIMENT, Verification, check_bundle, pack_bun
 from pgdyno.store.documents import dump_experiment, experiment_schema, load_experiment
 from pgdyno.store.experiments import Place
 from pgdyno.store.files import write_whole
-from pgdyno.store.histograms_file import FILE as HISTOGRAMS
-from pgdyno.store.histograms_file import with_histograms
-from pgdyno.store.privacy.portable import portable
+from pgdyno.store.privacy.portable_facts import portable
+from pgdyno.store.series import FILE as HISTOGRAMS
 from pgdyno.store.series import SLICES_FILE as SLICES
 from pgdyno.store.series import (
     SlicesOf,
@@ -33,6 +31,7 @@ from pgdyno.store.series import (
     read_slices,
     slices_csv,
     steps_csv,
+    with_histograms,
 )
 from pgdyno.store.signature import NAMESPACE, sign
 
@@ -59,6 +58,12 @@ _QUERY_LINES = """
 The bundle contains the measured query verbatim, with its constants and the names of tables and columns: in
 experiment.json (options.query, notes) and in report.html. Only what is listed above was removed from it,
 where it was recognised. Read it before you pass the bundle on.
+
+"""
+_SQL_LINES = """
+The bundle contains the SQL of variants verbatim, with its constants and the names of tables, columns and
+indexes: in experiment.json (variants, question, schema_changes, notes), above and in report.html. Read it
+before you pass the bundle on.
 
 """
 _PARTS_LINE = """
@@ -159,7 +164,8 @@ def _files(experiment: Experiment, slices_of: SlicesOf | None, *, is_signed: boo
             slices=_SLICES_LINES if slices_of else "",
             steps=_STEPS_LINES if has_steps else "",
             signature=_SIGNATURE_LINE if is_signed else "",
-            query=_QUERY_LINES if "query" in experiment.options else "",
+            query=(_QUERY_LINES if "query" in experiment.options else "")
+            + (_SQL_LINES if experiment.schema_changes else ""),
             parts=_PARTS_LINE.format(ids=", ".join(part_ids(experiment))) if experiment.parts else "",
             signed=_SIGNED_LINES if is_signed else "",
         ),

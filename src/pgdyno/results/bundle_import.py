@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgdyno.base.errors import StorageError
+from pgdyno.base.text import counted
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.results.bundle import portable_experiment, read_bundle_slices, verify_bundle
 from pgdyno.store.bundle import Verification
@@ -49,16 +50,13 @@ def import_verified(path: Path, found: Verification) -> Imported:
 def verified_experiment(found: Verification) -> Experiment:
     """Return the experiment of a checked bundle. Raises: StorageError listing all its problems."""
     if found.problems or found.experiment is None:
+        problems = counted(len(found.problems), "problem")
         raise StorageError(
-            f'the bundle "{found.path}" is refused: {_counted(len(found.problems))}',
+            f'the bundle "{found.path}" is refused: {problems}',
             detail="\n".join(found.problems),
             hint=found.advice or "copy it again from where it was exported",
         )
     return found.experiment
-
-
-def _counted(problems: int) -> str:
-    return "1 problem" if problems == 1 else f"{problems} problems"
 
 
 def _known(store: ExperimentStore, experiment: Experiment) -> Imported:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pgdyno.base.document import Json, to_document
-from pgdyno.measure.verdicts.degree_settings import degree_settings
+from pgdyno.base.facts import Json, to_document
 from pgdyno.measure.verdicts.durability import warnings
 from pgdyno.measure.verdicts.failures import failed_transactions
 from pgdyno.measure.verdicts.part_worths import attributions
 from pgdyno.measure.verdicts.peer_effects import peer_effects
-from pgdyno.measure.verdicts.scaling import scaling_curves
-from pgdyno.measure.verdicts.sharing_cost import sharing_costs
+from pgdyno.measure.verdicts.scaling import degree_settings, scaling_curves
 from pgdyno.measure.verdicts.statements import statement_verdicts
 from pgdyno.measure.verdicts.steal_adjustment import adjustments
-from pgdyno.measure.verdicts.transaction_split import transaction_splits
+from pgdyno.measure.verdicts.transaction_split import sharing_costs, transaction_splits
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.studies.views import views
@@ -33,6 +31,7 @@ def comparison_document(experiment: Experiment) -> dict[str, object]:
         "peers": to_document(peer_effects(experiment)),
         "statements": to_document(statement_verdicts(experiment)),
         "plans": to_document(experiment.plans),
+        "schema_changes": to_document(experiment.schema_changes),
         "comparisons": [_comparison(verdict) for verdict in experiment.verdicts],
         "design": to_document(experiment.design),
         "settings": to_document(experiment.settings),

@@ -8,10 +8,10 @@ from markupsafe import Markup
 
 from pgdyno.accelerate.view import at_load_table, decision_box
 from pgdyno.base import numbers
+from pgdyno.base.text import counted
 from pgdyno.measure.design.phase import phase_of
 from pgdyno.measure.verdicts.durability import warnings
 from pgdyno.measure.verdicts.part_worths import attributions
-from pgdyno.measure.view.attribution_text import attribution_figure, how_to_add
 from pgdyno.measure.view.awake_sentence import awake_sentence
 from pgdyno.measure.view.cards import before_and_after, cards
 from pgdyno.measure.view.figures import (
@@ -22,15 +22,16 @@ from pgdyno.measure.view.figures import (
     verdict_table,
 )
 from pgdyno.measure.view.method import design_table, method_paragraphs, noise_floor_table
+from pgdyno.measure.view.parts_text import attribution_figure, how_to_add, parts_table
 from pgdyno.measure.view.repeat import is_attached_as_found, repeat_command
 from pgdyno.measure.view.series import metrics_of
 from pgdyno.measure.view.statements_table import changed_plans, statement_tables
-from pgdyno.measure.view.steal_sentences import adjustment_tables, refusals
-from pgdyno.measure.view.text_parts import parts_table
 from pgdyno.measure.view.void_blocks import (
+    adjustment_tables,
     drain_table,
     failures_table,
     left_out_table,
+    refusals,
     void_block_table,
     void_rule_table,
 )
@@ -48,8 +49,8 @@ from pgdyno.studies.grids.grid import grid
 from pgdyno.studies.grids.grid_tables import cell_name
 from pgdyno.studies.peers_text import FASTEST_LOOKS_FASTER, peer_tables
 from pgdyno.studies.views import views
-from pgdyno.tune.view.search_trials import search_view
-from pgdyno.workload.view.likeness_text import likeness_sentences, likeness_table
+from pgdyno.tune.view import search_view
+from pgdyno.workload.view import likeness_sentences, likeness_table
 
 _PAGE = "page.html.j2"
 # Notes with one of these phrases are displayed as warnings.
@@ -61,6 +62,7 @@ _LOUD = (
     "none is left out",
     "confounded",
     "answered otherwise",
+    "failed trial",
 )
 _CONFOUNDED = "CONFOUNDED:"
 _DEFINITION_LENGTH = 60  # characters of settings in a legend
@@ -284,5 +286,4 @@ def _arms(experiment: Experiment) -> tuple[Arm, ...]:
 def _definition(variant: Variant) -> str:
     """Return a variant's settings if they fit into a legend, else their number."""
     settings = str(Variant("", variant.settings)).removeprefix(":").replace(",", ", ")
-    count = len(variant.settings)
-    return settings if len(settings) <= _DEFINITION_LENGTH else f"{count} setting{'' if count == 1 else 's'}"
+    return settings if len(settings) <= _DEFINITION_LENGTH else counted(len(variant.settings), "setting")

@@ -5,13 +5,22 @@
     inconclusive     else; always if the verdict is withheld (see ``inference``) or without an interval
 
 The interval in a verdict is that of a single comparison; only the decision accounts for the others.
+
+Holm's correction: probability of at most α for any false finding among several comparisons.
+
+Source: Holm (1979), Scandinavian Journal of Statistics 6, 65-70.
+
+Robustness checks and diagnostics shown with a verdict, in words. They never affect the decision.
+
+Source of the signed-rank test, which only assumes symmetric noise: Wilcoxon (1945), Biometrics Bulletin 1,
+80-83; exact null distribution up to 50 rounds without ties.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,12 +30,77 @@ from pgdyno.model.experiments.experiment import Stopping
 from pgdyno.model.experiments.metric import Better, Metric
 from pgdyno.model.experiments.verdict import Decision, Equivalence, Interval, VarianceComponents, Verdict
 from pgdyno.stats import nested, wording
-from pgdyno.stats.holm import adjusted_p_values
-from pgdyno.stats.inference import Inference, infer, infer_mean, infer_product
+from pgdyno.stats.bootstrap import bca_interval
+from pgdyno.stats.inference import MINIMUM_ROUNDS_FOR_VERDICT, Inference, infer, infer_mean, infer_product
 from pgdyno.stats.nested import MeanEstimate
 from pgdyno.stats.power import detectable_effect
-from pgdyno.stats.robustness import robustness_checks
-from pgdyno.stats.sample import Sample
+from pgdyno.stats.sample import FloatArray, Sample, autocorrelation_within_rounds
+
+_MOST_EXACT = 50  # rounds
+CHECKS_FROM_BLOCKS = 20  # with fewer, neither the bootstrap nor ranks are informative
+
+
+def robustness_checks(sample: Sample, inference: Inference, level: float) -> Mapping[str, str]:
+    """Return the results of robustness checks and diagnostics, by name."""
+    checks: dict[str, str] = {}
+    if sample.blocks >= CHECKS_FROM_BLOCKS and sample.rounds >= MINIMUM_ROUNDS_FOR_VERDICT:
+        checks.update(_second_opinions(sample, level, is_changed=bool(inference.p_value <= 1 - level)))
+    widening = float(inference.estimate.widening)
+    if widening > 1:
+        rho = float(inference.estimate.autocorrelation)
+        checks["autocorrelation between rounds"] = f"{rho:.2f}: the interval is {widening:.1f} times wider"
+    within = autocorrelation_within_rounds(sample)
+    if within is not None:
+        checks["autocorrelation within rounds"] = f"{float(within):.2f}: part of the spread between rounds"
+    return checks
+
+
+def _second_opinions(sample: Sample, level: float, *, is_changed: bool) -> Mapping[str, str]:
+    """Return whether bootstrap and ranks agree with the interval on whether there is a change."""
+    bca = bca_interval(sample.round_means, level)
+    is_excluded = bca.low > 1 or bca.high < 1
+    ranked = signed_rank_p_value(sample.round_means)
+    return {
+        "BCa bootstrap": wording.agreement(agrees=is_excluded is is_changed, figures=wording.interval(bca)),
+        "signed rank": wording.agreement(
+            agrees=(ranked <= 1 - level) is is_changed, figures=wording.p_value(ranked)
+        ),
+    }
+
+
+def signed_rank_p_value(round_means: FloatArray) -> float:
+    """Return the two-sided p-value against no change; rounds without any change are left out.
+
+    Shapes: (R,), not all zero.
+    """
+    sizes = np.unique(np.abs(round_means))
+    if sizes.size < round_means.size or sizes.size > _MOST_EXACT or sizes[0] == 0:
+        # Importing it takes a second, more than all other imports of a command; only rare cases need it.
+        from scipy import stats
+
+        return float(stats.wilcoxon(round_means).pvalue)
+    positive = int(np.sum(np.searchsorted(sizes, round_means[round_means > 0]) + 1))
+    share = _null_distribution(sizes.size)
+    return min(1.0, 2 * float(min(share[: positive + 1].sum(), share[positive:].sum())))
+
+
+def _null_distribution(rounds: int) -> FloatArray:
+    """Return the probability of every sum of positive ranks, from 0 on, if both signs are equally likely."""
+    share = np.ones(1)
+    for rank in range(1, rounds + 1):
+        share = (np.pad(share, (0, rank)) + np.pad(share, (rank, 0))) / 2
+    return share
+
+
+def adjusted_p_values(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Return Holm's adjusted p-values, in the order given: reject those up to α."""
+    ascending = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    adjusted = [1.0] * len(p_values)
+    largest = 0.0
+    for rank, index in enumerate(ascending):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return tuple(adjusted)
 
 
 def decide(  # noqa: PLR0913 — all keyword-only, and each is one line of an experiment's design

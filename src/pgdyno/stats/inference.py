@@ -22,21 +22,77 @@ pre-test removes the experiments that saw the tail and keeps those that did not,
 remaining ones gets *worse* (docs/results/simulation.md; Rochon, Gondan, Kieser (2012), BMC Medical Research
 Methodology 12:81). Evident autocorrelation does not withhold a verdict either: the widening accounts for it,
 and without those experiments the coverage of the remaining ones is worse.
+
+Equivalence: a difference below a margin has to be shown, not assumed.
+
+Two one-sided tests (TOST) show that the effect lies above the lower margin and below the upper one, each with
+error probability α; the larger of the two p-values decides. As ratios the margins are 1/(1 + margin) and
+1 + margin: symmetric in the log-ratio, and both within ±margin.
+
+Source: Schuirmann (1987), J. of Pharmacokinetics and Biopharmaceutics 15, 657-680.
+
+The product of separately measured ratios: the total effect of a chain of steps.
+
+    symbol  meaning                                                          shape     unit
+    μ̂_i     mean log-ratio of step i                                         (…)       1
+    s_i     its standard error                                               (…)       1
+    ν_i     its degrees of freedom                                           (…)       1
+
+If step i takes a server from configuration i - 1 to i, the ratio of the last to the first is the product of
+the steps' ratios, and its logarithm their sum: μ̂ = Σ μ̂_i. Each step was measured on other servers and at
+other times, so the errors are independent and the variances add: s² = Σ s_i². The degrees of freedom of such
+a sum are Welch's and Satterthwaite's: ν = s⁴ / Σ (s_i⁴ / ν_i), between the smallest ν_i and Σ ν_i.
+
+Sources: Satterthwaite (1946), Biometrics Bulletin 2, 110-114; Welch (1947), Biometrika 34, 28-35.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from scipy import special
 
 from pgdyno.stats import anytime, nested
-from pgdyno.stats.equivalence import tost_p_value
 from pgdyno.stats.nested import MeanEstimate
-from pgdyno.stats.product import product_estimate
 from pgdyno.stats.sample import BoolArray, FloatArray, Sample
+
+
+def product_estimate(steps: Sequence[MeanEstimate]) -> MeanEstimate:
+    """Return the mean log-ratio of a chain of independent steps.
+
+    Its number of rounds is the smallest of the steps. The steps' standard errors already include the widening
+    by autocorrelation.
+    """
+    variances = np.array([step.standard_error**2 for step in steps])
+    degrees = np.array([step.df for step in steps])
+    variance = variances.sum(axis=0)
+    return MeanEstimate(
+        rounds=min(step.rounds for step in steps),
+        mean=np.asarray(sum(step.mean for step in steps)),
+        standard_error=np.sqrt(variance),
+        df=np.asarray(variance**2 / (variances**2 / degrees).sum(axis=0)),
+        autocorrelation=np.zeros_like(variance),
+        widening=np.ones_like(variance),
+    )
+
+
+class OneSidedTest(Protocol):
+    """A p-value against a true log-ratio of ``null`` or less; ``nested`` and ``anytime`` have one each."""
+
+    def __call__(self, estimated: MeanEstimate, null: float) -> FloatArray:
+        """Return the p-value."""
+
+
+def tost_p_value(estimated: MeanEstimate, margin: float, one_sided_p: OneSidedTest) -> FloatArray:
+    """Return TOST's p-value: small if the true ratio is shown to be within ±``margin`` (0.02 = 2 %)."""
+    bound = math.log1p(margin)
+    mirrored = replace(estimated, mean=-estimated.mean)
+    return np.maximum(one_sided_p(estimated, -bound), one_sided_p(mirrored, -bound))
+
 
 MINIMUM_ROUNDS_FOR_VERDICT = 5
 MINIMUM_ROUNDS_FOR_LOOKING = 6

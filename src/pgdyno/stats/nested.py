@@ -18,6 +18,11 @@ or not it is evident.
 Start reading at ``estimate``. At least 4 blocks and 2 rounds are needed: see ``missing``.
 Sources: Searle, Casella, McCulloch (1992), Variance Components, ch. 3; Thomas, Hultquist (1978), Annals of
 Statistics 6, 582-587 (unweighted means); Satterthwaite (1946), Biometrics Bulletin 2, 110-114.
+
+The mean of a quantity with one value per round, and its t interval.
+
+It is for differences, which can be negative. The method is that of log-ratios, including
+autocorrelation between rounds, but without the logarithm.
 """
 
 from __future__ import annotations
@@ -31,8 +36,7 @@ from scipy import special
 
 from pgdyno.base.facts import Unknown
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.stats import autocorrelation
-from pgdyno.stats.sample import FloatArray, Sample
+from pgdyno.stats.sample import FloatArray, Sample, autocorrelation_between_rounds, variance_inflation
 
 MINIMUM_BLOCKS = 4
 MINIMUM_ROUNDS = 2
@@ -127,8 +131,8 @@ def estimate(sample: Sample) -> MeanEstimate:
     """
     means, rounds = sample.round_means, sample.rounds
     between, within = anova_components(sample)
-    rho = autocorrelation.between_rounds(means)
-    widening = np.sqrt(autocorrelation.variance_inflation(rho, rounds))
+    rho = autocorrelation_between_rounds(means)
+    widening = np.sqrt(variance_inflation(rho, rounds))
     return MeanEstimate(
         rounds=rounds,
         mean=means.mean(axis=-1),
@@ -174,3 +178,26 @@ def ratio_interval(estimated: MeanEstimate, critical: float, level: float) -> In
     with np.errstate(over="ignore"):  # extreme noise gives an infinite upper end
         low, point, high = np.exp([mean - half_width, mean, mean + half_width])
     return Interval(float(low), float(point), float(high), level)
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A mean over rounds and the ends of its interval, in the unit of the quantity."""
+
+    low: float
+    mean: float
+    high: float
+    level: float
+
+    @property
+    def is_distinguishable(self) -> bool:
+        """Whether it differs from zero."""
+        return self.low > 0 or self.high < 0
+
+
+def mean_amount(rounds: Sequence[float], level: float) -> Amount:
+    """Return the mean over at least two rounds. Raises: ValueError for a value that is not finite."""
+    estimated = estimate(Sample.of([[amount] for amount in rounds]))
+    mean = float(estimated.mean)
+    reach = float(critical_t(estimated, level) * estimated.standard_error)
+    return Amount(mean - reach, mean, mean + reach, level)

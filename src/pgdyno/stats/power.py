@@ -23,7 +23,7 @@ import numpy as np
 from scipy import special
 
 from pgdyno.model.experiments.verdict import VarianceComponents
-from pgdyno.stats.autocorrelation import POWER_ALLOWANCE
+from pgdyno.stats.sample import POWER_ALLOWANCE
 
 _HALVINGS = 60
 _LARGEST_NONCENTRALITY = 1e6  # an experiment that cannot detect this has no detectable effect

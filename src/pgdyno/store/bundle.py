@@ -27,16 +27,16 @@ from typing import IO
 from pgdyno.base.errors import StorageError
 from pgdyno.base.facts import Unknown
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.store.bundle_limits import (
+from pgdyno.store.documents import (
     DOCUMENT_BYTES,
     LINE_BYTES,
     ROWS,
     SEAL_BYTES,
     first_problems,
+    load_experiment,
     oversized,
     parse,
 )
-from pgdyno.store.documents import load_experiment
 from pgdyno.store.files import open_plain
 from pgdyno.store.signature import Signature, check
 

@@ -11,8 +11,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pgdyno.base.errors import ExperimentFileError
 from pgdyno.model.experiments.experiment import PHASES, Design
 from pgdyno.model.experiments.study import Study, cross
-from pgdyno.model.variants.variant import Variant, require_measurable
-from pgdyno.store.toml_file import read_toml_file
+from pgdyno.model.variants.schema_sql import script_of
+from pgdyno.model.variants.variant import SQL, Variant, require_measurable
+from pgdyno.store.files import read_toml_file
 
 V = TypeVar("V")
 
@@ -22,6 +23,8 @@ _SPLIT = "a file contains one study: split it"
 
 def _named_once(settings: dict[str, V]) -> dict[str, V]:
     """Refuse one setting in two spellings: the server does not distinguish ``FSYNC`` and ``fsync``."""
+    if SQL in map(str.lower, settings):
+        raise ValueError(f'{SQL} is no setting: write [variants.NAME] {SQL} = ["CREATE INDEX …"]')
     folded = Counter(name.lower() for name in settings)
     repeated = sorted(name for name, count in folded.items() if count > 1)
     if repeated:
@@ -34,10 +37,16 @@ class _Strict(BaseModel):
 
 
 class VariantTable(_Strict):
-    """``[variants.NAME]``: settings in PostgreSQL's syntax, always as text."""
+    """``[variants.NAME]``: settings in PostgreSQL's syntax, always as text, and SQL run once."""
 
     server: str | None = None
     settings: Annotated[dict[str, str], AfterValidator(_named_once)] = Field(default_factory=dict)
+    sql: list[str] = Field(default_factory=list)
+
+    def variant(self, name: str) -> Variant:
+        """Return the variant of this name."""
+        sql = {SQL: script_of(self.sql)} if self.sql else {}
+        return Variant(name, {**self.settings, **sql}, self.server)
 
 
 class DesignTable(_Strict):
@@ -92,7 +101,7 @@ def _study(path: Path, parsed: ExperimentFile) -> Study:
     variants = (
         cross(parsed.factors)
         if parsed.factors
-        else tuple(Variant(name, table.settings, table.server) for name, table in parsed.variants.items())
+        else tuple(table.variant(name) for name, table in parsed.variants.items())
     )
     require_measurable(variants)
     changes = {name: value for name, value in parsed.design.model_dump().items() if value is not None}

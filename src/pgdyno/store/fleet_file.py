@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pgdyno.base.errors import FleetFileError, UsageError
 from pgdyno.base.units import parse_duration_s
 from pgdyno.model.experiments.fleet import MACHINE_NAME, FleetOrder, MachineOrder
-from pgdyno.store.toml_file import read_toml_file
+from pgdyno.store.files import read_toml_file
 
 _MOST_CHARACTERS = 1 << 20  # of a file: arbitrary
 _MOST_MACHINES = 2000  # arbitrary: Dask's scheduler has a connection to each

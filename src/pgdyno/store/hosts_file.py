@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pgdyno.base.errors import HostsFileError
 from pgdyno.host.cpu_list import parse_cpu_list
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
-from pgdyno.store.toml_file import mistakes, read_toml_file
+from pgdyno.store.files import mistakes, read_toml_file
 
 _MOST_CHARACTERS = 64 << 10  # arbitrary; a file with 64 hosts has 8,000
 _MOST_HOSTS = 64  # arbitrary: each needs a connection and a thread

@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from pgdyno.base.document import to_document
 from pgdyno.base.errors import StorageError, UsageError
+from pgdyno.base.facts import to_document
 from pgdyno.model.tuning.tuning import Tuning
 from pgdyno.store.documents import problems
 from pgdyno.store.files import write_whole

@@ -22,8 +22,11 @@ from pgdyno.model.experiments.captured import (
     CapturedWorkload,
     ColumnValue,
     Constant,
+    Invariant,
+    Is,
     Letters,
     NewKey,
+    NoRows,
     OfColumn,
     Omitted,
     OneOf,
@@ -32,12 +35,11 @@ from pgdyno.model.experiments.captured import (
     RangeEnd,
     ReturnedValue,
     SameValue,
+    Unchanged,
     Uuid,
 )
-from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
 from pgdyno.postgres.statement_counts import Ended
-from pgdyno.store.files import write_whole
-from pgdyno.store.toml_file import MOST_DOTS, read_toml_file
+from pgdyno.store.files import MOST_DOTS, read_toml_file, write_whole
 from pgdyno.store.workload_tables import CallTable, WorkloadFile
 
 _MOST_CHARACTERS = 16 << 20  # of a file: arbitrary; 5,000 statements, the server's limit, take some million
@@ -129,6 +131,7 @@ def _document(workload: CapturedWorkload) -> Mapping[str, Any]:
             "sql": _sql(one.sql),
             **({} if one.is_prepared else {"prepared": False}),
             "seen": _inline(asdict(one.seen)),
+            **({"favours": _favoured_table(one.favours)} if one.favours else {}),
         }
         for one in workload.statements
     )
@@ -164,6 +167,12 @@ def _inline(table: Mapping[str, Any]) -> tomlkit.items.InlineTable:
     inline = tomlkit.inline_table()
     inline.update(table)
     return inline
+
+
+def _favoured_table(favours: Mapping[int, tuple[float, ...]]) -> tomlkit.items.Table:
+    table = tomlkit.table()
+    table.update({str(number): list(positions) for number, positions in favours.items()})
+    return table  # a line for each parameter: the dots of a line are limited
 
 
 def _sql(text: str) -> tomlkit.items.String:
@@ -262,7 +271,8 @@ def _workload(file: WorkloadFile, path: Path) -> CapturedWorkload:
         assumed_share=about.assumed_share,
         clients=about.clients,
         statements=tuple(
-            CapturedStatement(one.name, one.sql, one.seen.seen(), one.prepared) for one in file.statement
+            CapturedStatement(one.name, one.sql, one.seen.seen(), one.prepared, one.favoured)
+            for one in file.statement
         ),
         transactions=tuple(
             CapturedTransaction(one.weight, tuple(_call(call) for call in one.call))

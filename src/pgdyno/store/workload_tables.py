@@ -25,8 +25,11 @@ from pgdyno.model.experiments.captured import (
     ColumnValue,
     Constant,
     Distribution,
+    Invariant,
+    Is,
     Letters,
     NewKey,
+    NoRows,
     OneOf,
     Ordinal,
     Parameter,
@@ -35,9 +38,9 @@ from pgdyno.model.experiments.captured import (
     RangeEnd,
     ReturnedValue,
     SameValue,
+    Unchanged,
     Uuid,
 )
-from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
 from pgdyno.postgres.statement_counts import Seen
 
 
@@ -46,6 +49,7 @@ class _Strict(BaseModel):
 
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Pause = Annotated[float, Field(ge=0, le=1e6)]  # the limit of the driver
 
@@ -180,6 +184,20 @@ class StatementTable(_Strict):
     sql: str
     prepared: bool = True
     seen: SeenTable = _NOTHING
+    favours: dict[int, Annotated[list[Share], Field(min_length=2, max_length=1001)]] = Field(
+        default_factory=dict
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if any(positions != sorted(positions) for positions in self.favours.values()):
+            raise ValueError('"favours" has positions in ascending order, from 0 to 1')
+        return self
+
+    @property
+    def favoured(self) -> dict[int, tuple[float, ...]]:
+        """The positions of favoured values by parameter number."""
+        return {number: tuple(positions) for number, positions in self.favours.items()}
 
 
 class CallTable(_Strict):

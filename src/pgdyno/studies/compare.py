@@ -1,25 +1,24 @@
-"""Compares variants of one installation: a study defined on the command line."""
+"""Studies of variants of one installation that are defined on the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pgdyno.base.errors import UsageError
-from pgdyno.base.ports import Progress
-from pgdyno.measure.conditions import Conditions
+from pgdyno.base.text import shortened
 from pgdyno.measure.design.schedule import for_arms
-from pgdyno.measure.measure import measure
-from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study, unique_names
-from pgdyno.model.variants.variant import Variant, require_durable
+from pgdyno.model.variants.variant import SQL, Variant, require_durable
+
+_SQL_SHOWN = 80  # characters
 
 
-def compare(variants: tuple[Variant, ...], conditions: Conditions, progress: Progress) -> Experiment:
-    """Measure every variant against the first one.
+def comparison(variants: tuple[Variant, ...], workloads: Iterable[str], design: Design) -> Study:
+    """Return the study of every variant against the first one.
 
-    Raises: UsageError for fewer than two variants, DurabilityError for one that may lose data; errors of
-    measuring.
+    Raises: UsageError for fewer than two variants, DurabilityError for one that may lose data.
     """
     if len(variants) < 2:
         raise UsageError(
@@ -28,24 +27,23 @@ def compare(variants: tuple[Variant, ...], conditions: Conditions, progress: Pro
         )
     require_durable(variants)
     named = unique_names(variants)
-    design = for_arms(len(named), conditions.design)
-    study = Study("compare", comparing_question(variants), named, tuple(conditions.workloads), design)
-    return measure(study, conditions, progress)
+    question = comparing_question(variants)
+    return Study("compare", question, named, tuple(workloads), for_arms(len(named), design))
 
 
 def comparing_question(variants: Sequence[Variant]) -> str:
-    """Return the question of a comparison, without the settings that all variants share."""
+    """Return the question of a comparison, without settings that all variants share; SQL is shortened."""
     shared = set.intersection(*(set(variant.settings.items()) for variant in variants))
-    baseline, *others = (
-        str(replace(one, settings={k: v for k, v in one.settings.items() if (k, v) not in shared}))
-        for one in variants
-    )
+
+    def own(one: Variant) -> dict[str, str]:
+        pairs = (pair for pair in one.settings.items() if pair not in shared)
+        return {key: shortened(value, _SQL_SHOWN) if key == SQL else value for key, value in pairs}
+
+    baseline, *others = (str(replace(one, settings=own(one))) for one in variants)
     return f"How does {' and '.join(others)} compare with {baseline}?"
 
 
-def bench(variant: Variant, conditions: Conditions, progress: Progress) -> Experiment:
-    """Measure one variant alone. The result has figures and their spread, but no verdict."""
+def one_alone(variant: Variant, workloads: Iterable[str], design: Design) -> Study:
+    """Return the study of one variant, without a verdict. Raises: DurabilityError if it may lose data."""
     require_durable((variant,))
-    question = f"What does {variant} achieve?"
-    study = Study("bench", question, (variant,), tuple(conditions.workloads), conditions.design)
-    return measure(study, conditions, progress)
+    return Study("bench", f"What does {variant} achieve?", (variant,), tuple(workloads), design)

@@ -18,12 +18,14 @@ from pgdyno.base.errors import ServerError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.measure.bundled_study import Sizing, StudyContext
 from pgdyno.measure.conditions import Conditions
-from pgdyno.model.plans.plan import PER_APPLICATION, Layer, Plan
-from pgdyno.model.plans.terms import (
+from pgdyno.model.plans.plan import (
+    PER_APPLICATION,
     PLAN,
     SETTINGS_ALONE,
     WHOLE_STACK,
     WITH_HOST,
+    Layer,
+    Plan,
     without_per_application,
 )
 from pgdyno.model.variants.variant import Variant
@@ -34,8 +36,7 @@ from pgdyno.plan.engine.resources import Figures
 from pgdyno.plan.engine.sharing import SideBySide, note_on_unmeasured, side_by_side
 from pgdyno.plan.levers.system.huge_page_pool import ESTIMATE_MARGIN
 from pgdyno.plan.peers import load
-from pgdyno.plan.peers.comparable import SPARE_CONNECTIONS
-from pgdyno.plan.peers.configured import configured_peers
+from pgdyno.plan.peers.comparable import SPARE_CONNECTIONS, configured_peers
 from pgdyno.plan.subject import peer_facts, without_idling
 from pgdyno.postgres.process.local_machine import may_change_host
 from pgdyno.postgres.server import Server

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pgdyno.base import numbers
+from pgdyno.base.text import aligned, lower_first
 from pgdyno.measure.verdicts.peer_effects import (
     PeerEffects,
     own_arms_of,
@@ -14,7 +15,7 @@ from pgdyno.measure.verdicts.peer_effects import (
 )
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.model.plans.terms import PLAN, WITHOUT
+from pgdyno.model.plans.plan import PLAN, WITHOUT
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable
 
 FASTEST_LOOKS_FASTER = (
@@ -33,10 +34,9 @@ def peers_text(experiment: Experiment) -> str:
     """Return the tables as text; empty if no peers were measured."""
     if not peers_of(experiment):
         return ""
-    ours, level = own_arms_of(experiment), numbers.share(experiment.design.level)
-    effects = peer_effects(experiment)
-    lines = [line for one in effects for line in _lines(one, ours, level)]
-    missing = [name for name in reported(experiment) if name not in {one.workload for one in effects}]
+    tables = peer_tables(experiment)
+    lines = [line for one in tables for line in _lines(one)]
+    missing = [name for name in reported(experiment) if name not in {one.title for one in tables}]
     why = "too few rounds are valid on all servers, or more transactions failed on one server"
     if not lines:
         return f"pgdyno cannot be compared with each peer: {why}.\n"
@@ -48,7 +48,7 @@ def peers_text(experiment: Experiment) -> str:
 def _table(effects: PeerEffects, ours: Sequence[str], level: str) -> StyledTable:
     return StyledTable(
         effects.workload,
-        f"T{_caption(level)[1:]}{_left_out(effects)}",
+        f"Throughput of pgdyno's configurations against each peer's ({level} intervals){_left_out(effects)}",
         tuple(map(_head, ours)),
         tuple(
             (_name(peer, effects), tuple(_cell(ratios.get(arm)) for arm in ours))
@@ -58,23 +58,10 @@ def _table(effects: PeerEffects, ours: Sequence[str], level: str) -> StyledTable
     )
 
 
-def _lines(effects: PeerEffects, ours: Sequence[str], level: str) -> Iterator[str]:
-    rows = [
-        ("Peer", *ours),
-        *(
-            (_name(peer, effects), *(_in_one_line(ratios.get(arm)) for arm in ours))
-            for peer, ratios in effects.ratios.items()
-        ),
-    ]
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    yield f"{effects.workload}: {_caption(level)}{_left_out(effects)}"
-    for row in rows:
-        first, *others = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield "  ".join(["", first, *others]).rstrip()
-
-
-def _caption(level: str) -> str:
-    return f"throughput of pgdyno's configurations against each peer's ({level} intervals)"
+def _lines(table: StyledTable) -> Iterator[str]:
+    rows = ((name, *(cell.narrow or cell.text for cell in cells)) for name, cells in table.rows)
+    yield f"{table.title}: {lower_first(table.caption)}"
+    yield from aligned([(table.corner, *(head.narrow for head in table.heads)), *rows], "  ")
 
 
 def _left_out(effects: PeerEffects) -> str:
@@ -91,16 +78,15 @@ def _name(peer: str, effects: PeerEffects) -> str:
 def _head(arm: str) -> StyledCell:
     """Return the title of a column, with the omitted part below it."""
     whole, is_less, part = arm.partition(WITHOUT)
-    return StyledCell((whole.rstrip("-") or PLAN).replace("-", " "), f"without {part}" if is_less else "")
+    title = (whole.rstrip("-") or PLAN).replace("-", " ")
+    return StyledCell(title, f"without {part}" if is_less else "", narrow=arm)
 
 
 def _cell(interval: Interval | None) -> StyledCell:
     if interval is None:
         return StyledCell(NOTHING)
-    effect = numbers.change_within(interval.point, interval.low, interval.high)
-    return StyledCell(effect, numbers.interval(interval))
-
-
-def _in_one_line(interval: Interval | None) -> str:
-    cell = _cell(interval)
-    return f"{cell.text} ({cell.note})" if cell.note else cell.text
+    effect, bounds = (
+        numbers.change_within(interval.point, interval.low, interval.high),
+        numbers.interval(interval),
+    )
+    return StyledCell(effect, bounds, narrow=f"{effect} ({bounds})")

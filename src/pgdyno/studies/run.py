@@ -17,6 +17,7 @@ from pgdyno.host.files.tree import Tree
 from pgdyno.host.host import HugePagePool
 from pgdyno.host.kernel_file import choices_in
 from pgdyno.host.machine.memory import inspect_memory
+from pgdyno.measure.arenas.arena import Passes
 from pgdyno.measure.bundled_study import (
     BundledStudy,
     IoSupport,
@@ -31,7 +32,6 @@ from pgdyno.measure.decisions.stopping import minimum_rounds
 from pgdyno.measure.design.isolation import split_cpus
 from pgdyno.measure.design.phase import require_writing
 from pgdyno.measure.measure import measure
-from pgdyno.measure.passes import Passes
 from pgdyno.measure.records.new_experiment import Context, tpch_facts
 from pgdyno.model.experiments.experiment import Experiment, Phase
 from pgdyno.model.experiments.study import SERVER_FACTOR, Study, cross, on_servers, unique_names
@@ -43,7 +43,6 @@ from pgdyno.plan.engine.resources import Figures
 from pgdyno.plan.explain_degree import check_statement, never_with_workers
 from pgdyno.postgres.planner.sql_text import first_word
 from pgdyno.postgres.process.installation import Installation
-from pgdyno.postgres.process.installations import no_installation
 from pgdyno.postgres.process.instance import initialise
 from pgdyno.postgres.process.io_uring import io_uring_obstacle
 from pgdyno.postgres.process.local_machine import (
@@ -52,6 +51,7 @@ from pgdyno.postgres.process.local_machine import (
     online_cpus,
     workspace,
 )
+from pgdyno.postgres.process.registry import no_installation
 from pgdyno.store.experiment_file import read_experiment_file
 from pgdyno.studies.bundled import load as bundled_studies
 from pgdyno.studies.bundled.parallel_degree import QUERY, WRITES

@@ -9,9 +9,8 @@ from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.durability import unsafe_settings
 from pgdyno.model.variants.variant import Variant, require_durable
 from pgdyno.postgres.process.installation import Installation
-from pgdyno.postgres.process.installations import no_installation
 from pgdyno.postgres.process.local_machine import workspace
-from pgdyno.postgres.process.registry import find_installation
+from pgdyno.postgres.process.registry import find_installation, no_installation
 
 _SINCE_MAJOR: Mapping[str, int] = {
     "autovacuum_worker_slots": 18,

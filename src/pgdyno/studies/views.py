@@ -10,7 +10,7 @@ from typing import Protocol, cast
 
 from rich.console import RenderableType
 
-from pgdyno.base.document import Json
+from pgdyno.base.facts import Json
 from pgdyno.model.experiments.experiment import Experiment
 
 _BUNDLED = "pgdyno.studies.bundled"

@@ -1,25 +1,27 @@
-"""Check whether a search fits into its budget, before anything is started."""
+"""Rounds of a search on a running server, in whole trials; whether a search fits into its budget."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pgdyno.accelerate.profiled_plan import LEAST_BUDGET_S
 from pgdyno.base import numbers
-from pgdyno.base.errors import UsageError
+from pgdyno.base.errors import RefusedError, UsageError
 from pgdyno.measure.arenas.datasets import is_loaded
-from pgdyno.measure.decisions.time_needed import TimeNeeded, time_needed
+from pgdyno.measure.decisions.stopping import TimeNeeded, time_needed
 from pgdyno.measure.design.parts import MOST_PARTS
-from pgdyno.measure.design.schedule import for_arms
-from pgdyno.model.tuning.limits import OwnerLimits
+from pgdyno.measure.design.schedule import for_arms, in_trials
+from pgdyno.model.experiments.experiment import Block, Design
+from pgdyno.model.tuning.tuning import OverLimitError, OwnerLimits, Point
+from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.profile.reading.profile import is_profiled
-from pgdyno.tune.resume import earlier_search
-from pgdyno.tune.rounds_in_place import design_in_place
-from pgdyno.tune.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest
+from pgdyno.tune.search.searching import CandidateOverLimitError, WhyNot
+from pgdyno.tune.trial_rounds import CANDIDATE, INCUMBENT, Counted, TrialRounds
+from pgdyno.tune.tune_request import SEARCH_SHARE, SHORTEN_SHARE, TuneRequest, earlier_search
 
 _SERVERS = 3  # default, incumbent and candidate; in the proof: default, plan and answer
 _SWITCH_S = 1.0  # assumed: an apply and a revert
@@ -109,3 +111,78 @@ def _profile_s(request: TuneRequest, budget_s: float) -> float:
     if request.resume is not None or request.conditions.load_from is not None or budget_s < LEAST_BUDGET_S:
         return 0.0
     return _PROFILE_S * sum(map(is_profiled, request.conditions.workloads.values()))
+
+
+_CHECK_S = 1.0  # interval of checking the limits
+
+
+class IncumbentOverLimitError(Exception):
+    """The best configuration so far exceeded a limit: it is no longer the best."""
+
+
+def design_in_place(design: Design, limits: OwnerLimits) -> Design:
+    """Return the design with whole trials; with limits, in short turns, each followed by a check of them."""
+    trials = replace(in_trials(design), is_isolated=False)
+    if not limits.is_any:
+        return trials
+    turn_s = min(_CHECK_S, trials.block_s)
+    return replace(trials, slice_s=turn_s, head_s=turn_s / 20)
+
+
+def as_valid(blocks: Sequence[Block]) -> tuple[list[Block], bool]:
+    """Return all blocks as valid, and whether any of them was disturbed.
+
+    A server's own work disturbs every round: repeating rounds would double the load and the restarts.
+    """
+    counted = [
+        replace(block, void=None, arms=tuple(replace(arm, void=None) for arm in block.arms))
+        for block in blocks
+    ]
+    return counted, any(block.void_reasons for block in blocks)
+
+
+@dataclass
+class RoundsInPlace(TrialRounds):
+    """Measures rounds on a running server. ``restore`` restores its values as soon as a limit is exceeded."""
+
+    restore: Callable[[], None] = field(kw_only=True)
+    _over_limit: dict[frozenset[tuple[str, str]], str] = field(default_factory=dict, init=False)
+
+    def require_found_within_limits(self) -> None:
+        """Refuse a server that exceeds a limit without any change. Raises: RefusedError."""
+        try:
+            self._round([replace(self.base, name=CANDIDATE)])
+        except OverLimitError as error:
+            raise RefusedError(
+                "the server exceeds a limit in its original configuration, under this load",
+                detail=error.reason,
+                hint="raise the limit, or choose a lighter workload",
+            ) from error
+
+    def why_not(self, otherwise: WhyNot) -> WhyNot:
+        """Return a function for the reason not to try a point: it exceeded a limit, or ``otherwise``."""
+        return lambda point: self._over_limit.get(self._whole(point), "") or otherwise(point)
+
+    def record_over_limit(self, point: Point, reason: str) -> None:
+        """Record a point that exceeded a limit; it may include the kept values already."""
+        self._over_limit[self._whole(point)] = reason
+
+    def _whole(self, point: Point) -> frozenset[tuple[str, str]]:
+        return frozenset(self.settled(point).items())
+
+    def _blocks(self, variants: Sequence[Variant]) -> list[Block]:
+        """Return the blocks of one round. It is not repeated, even if the server's own work disturbed it."""
+        blocks, is_disturbed = as_valid(super()._blocks(variants))
+        self.disturbed += is_disturbed
+        return blocks
+
+    def _compared(self, others: Mapping[str, Variant], candidate: Point) -> Counted:
+        try:
+            return super()._compared(others, candidate)
+        except OverLimitError as error:
+            self.restore()
+            self.arena.loads.forget("tune")
+            if error.variant == INCUMBENT:
+                raise IncumbentOverLimitError(error.reason) from error
+            self.record_over_limit(candidate, error.reason)
+            raise CandidateOverLimitError(error.reason) from error

@@ -1,12 +1,14 @@
-"""Configurations of earlier searches and experiments, to try right after the plan."""
+"""Configurations of earlier searches and experiments, to try right after the plan, without their figures."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from pgdyno.base.errors import SettingError, StorageError, UsageError
 from pgdyno.base.ports import Progress
@@ -15,15 +17,14 @@ from pgdyno.measure.records.recorded_facts import fact_at
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
-from pgdyno.model.plans.terms import PLAN
-from pgdyno.model.tuning.space import BUILD, Point, Space
-from pgdyno.model.tuning.tuning import TUNED, Tuning
+from pgdyno.model.plans.plan import PLAN
+from pgdyno.model.tuning.tuning import BUILD, TUNED, Dimension, Point, Space, Trial, Tuning
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.server import Server
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.experiments import open_store
 from pgdyno.store.tunings import SUFFIX, load_tuning
-from pgdyno.tune.search.warm_start import NumberOf, point_within
+from pgdyno.tune.search.samplers._contract import Sampler
 from pgdyno.tune.tune_request import TuneRequest
 
 _NAMES = (TUNED, PLAN)  # of the variant to use; the first one present
@@ -188,3 +189,53 @@ def _unpacked(path: Path) -> Experiment:
     if checked.problems or checked.experiment is None:
         raise StorageError(f'the bundle "{path}" is refused', detail="\n".join(checked.problems))
     return checked.experiment
+
+
+NumberOf: TypeAlias = Callable[[str, str], float | None]
+"""Returns the number denoted by a key's value, in the unit of the key; None if it is not a number."""
+
+
+@dataclass
+class FirstPoints:
+    """A sampler that returns given points before those of another sampler."""
+
+    others: Sampler
+    waiting: list[Point]
+
+    def ask(self) -> Point:
+        """Return the next given point, else the other sampler's."""
+        return self.waiting.pop(0) if self.waiting else self.others.ask()
+
+    def tell(self, trial: Trial) -> None:
+        """Forward the trial to the other sampler."""
+        self.others.tell(trial)
+
+
+def point_within(space: Space, settings: Mapping[str, str], number_of: NumberOf) -> Point:
+    """Return the point of a space that is most similar to these settings; numbers map to the nearest value.
+
+    A setting keeps its original value if that is the nearest, or if the space does not contain the setting.
+    """
+    found = {
+        one.key: _value(one, settings[one.key], number_of) for one in space.dimensions if one.key in settings
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _value(dimension: Dimension, wanted: str, number_of: NumberOf) -> str | None:
+    if wanted in dimension.values:
+        return wanted
+    number = number_of(dimension.key, wanted)
+    if number is None:
+        return None
+    known = {value: number_of(dimension.key, value) for value in (*dimension.values, dimension.found)}
+    far = {value: _distance(number, other) for value, other in known.items() if other is not None}
+    nearest = min(far, key=far.__getitem__, default=None)
+    return nearest if nearest in dimension.values else None
+
+
+def _distance(a: float, b: float) -> float:
+    """Return the distance of two numbers: as a log-ratio if both are positive."""
+    if a > 0 and b > 0:
+        return abs(math.log(a / b))
+    return 0.0 if a == b else math.inf

@@ -1,4 +1,9 @@
-"""The space of a search: that of the plan, restricted to values that three servers side by side can have."""
+"""The space of a search: that of the plan, restricted to values that three servers side by side can have.
+
+Values that are refused even alone are removed. A value is judged as the only difference from the plan, where
+searches begin; if the plan itself is refused, from the original configuration. The plan's own values are
+never removed.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +15,19 @@ from pgdyno.base.errors import DurabilityError, MemoryProofError
 from pgdyno.host.cpu_idling import idling_files
 from pgdyno.host.kernel_file import display_name
 from pgdyno.model.plans.plan import Layer, Plan
-from pgdyno.model.tuning.limits import OwnerLimits
-from pgdyno.model.tuning.space import Point, Space, at_point
+from pgdyno.model.tuning.tuning import Dimension, OwnerLimits, Point, Space, at_point
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.durability import LOCKED_SETTINGS
 from pgdyno.plan.engine.effective import EffectiveSettings
 from pgdyno.plan.engine.memory_proof import check_memory_proof, memory_proof, shared_memory_bytes
-from pgdyno.plan.engine.search_in_place import space_in_place
-from pgdyno.plan.engine.search_space import space_of
+from pgdyno.plan.engine.search_space import space_in_place, space_of
 from pgdyno.plan.engine.sharing import Memory, side_by_side, with_smaller_buffers
 from pgdyno.plan.levers import load as load_levers
 from pgdyno.postgres.process.local_machine import available_memory_bytes
 from pgdyno.postgres.server import Server
 from pgdyno.profile.bounds import gains_by_lever
 from pgdyno.profile.records.profile_record import TransactionProfile
-from pgdyno.tune.search.triable_values import triable
+from pgdyno.tune.search.searching import WhyNot
 
 
 @dataclass(frozen=True)
@@ -168,3 +171,30 @@ def _why_refused(settings: Mapping[str, str], planned: Planned) -> str:
     except (MemoryProofError, DurabilityError) as error:
         return error.message
     return ""
+
+
+@dataclass(frozen=True)
+class RefusedValue:
+    """A removed value, with the reason."""
+
+    key: str
+    value: str
+    reason: str
+
+
+def triable(space: Space, why_not: WhyNot) -> tuple[Space, tuple[RefusedValue, ...]]:
+    """Return the space without values that are refused alone, and the refused values."""
+    start = {} if why_not(space.plan) else space.plan
+    refused = {
+        (one.key, value): reason
+        for one in space.dimensions
+        for value in one.values
+        if value != one.planned and (reason := why_not({**start, one.key: value}))
+    }
+
+    def left(one: Dimension) -> Dimension:
+        return replace(one, values=tuple(value for value in one.values if (one.key, value) not in refused))
+
+    dimensions = tuple(one for one in map(left, space.dimensions) if one.values)
+    found = tuple(RefusedValue(key, value, reason) for (key, value), reason in refused.items())
+    return replace(space, dimensions=dimensions), found

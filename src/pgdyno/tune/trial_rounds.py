@@ -34,11 +34,10 @@ from pgdyno.model.experiments.experiment import Block, Design
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.model.tuning.space import Point, Space, at_point
-from pgdyno.model.tuning.tuning import RoundRatios, TrialRound
+from pgdyno.model.tuning.tuning import Point, RoundRatios, Space, TrialRound, at_point
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.sharing import side_by_side, with_pools_for
-from pgdyno.tune.search.noise import SIDE_BY_SIDE
+from pgdyno.tune.search.race import SIDE_BY_SIDE
 from pgdyno.tune.search.searching import CandidateFailedError
 
 DEFAULT, INCUMBENT, CANDIDATE = "default", "incumbent", "candidate"

@@ -26,21 +26,19 @@ from pgdyno.measure.evidence import document_of
 from pgdyno.measure.measure import measure
 from pgdyno.measure.records.new_experiment import Context
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.plans.terms import PLAN
-from pgdyno.model.tuning.space import BUILD, Point
-from pgdyno.model.tuning.tuning import TUNED, Tuning
+from pgdyno.model.plans.plan import PLAN
+from pgdyno.model.tuning.tuning import BUILD, TUNED, Point, Tuning
 from pgdyno.model.variants.variant import Variant
-from pgdyno.plan.engine.lever_keys import lever_by_key, with_pages_joined
+from pgdyno.plan.engine.search_space import lever_by_key, with_pages_joined
 from pgdyno.plan.engine.sharing import side_by_side, with_smaller_buffers
 from pgdyno.plan.levers import load as load_levers
 from pgdyno.postgres.process.local_machine import machine_claimed
 from pgdyno.profile.records.profile_record import TransactionProfile
 from pgdyno.store.tunings import save_tuning
 from pgdyno.tune.earlier_configurations import earlier_configurations, warm_start
-from pgdyno.tune.resume import again, begun_search, earlier_search
 from pgdyno.tune.searched_space import Searched, searched_space
 from pgdyno.tune.trial_rounds import TrialRounds
-from pgdyno.tune.tune_request import NAME, TuneRequest
+from pgdyno.tune.tune_request import NAME, TuneRequest, again, begun_search, earlier_search
 from pgdyno.tune.tuner import Listener, Tuned, Tuner, disturbance_notes, searches
 
 

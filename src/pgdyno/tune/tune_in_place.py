@@ -32,22 +32,20 @@ from pgdyno.measure.records.new_experiment import Context
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.plans.plan import Plan
-from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
-from pgdyno.model.tuning.tuning import TUNED, Trial, TrialState, Tuning
+from pgdyno.model.tuning.tuning import TUNED, OverLimitError, OwnerLimits, Trial, TrialState, Tuning
 from pgdyno.plan.attached import Attached
-from pgdyno.plan.engine.search_in_place import lines_in_place
+from pgdyno.plan.engine.search_space import lines_in_place
 from pgdyno.plan.inspection.start_check import StartCheck
 from pgdyno.plan.levers import load as load_levers
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.store.experiments import open_store
 from pgdyno.store.tunings import load_tuning, save_tuning
+from pgdyno.tune.budget import IncumbentOverLimitError, RoundsInPlace, design_in_place
 from pgdyno.tune.earlier_configurations import earlier_configurations, warm_start
-from pgdyno.tune.resume import begun_search, unfinished
-from pgdyno.tune.rounds_in_place import IncumbentOverLimitError, RoundsInPlace, design_in_place
-from pgdyno.tune.search.noise import ONE_AFTER_THE_OTHER
+from pgdyno.tune.search.race import ONE_AFTER_THE_OTHER
 from pgdyno.tune.searched_space import searched_in_place
 from pgdyno.tune.trial_rounds import DEFAULT
-from pgdyno.tune.tune_request import TuneRequest
+from pgdyno.tune.tune_request import TuneRequest, begun_search, unfinished
 from pgdyno.tune.tuner import Listener, Tuned, Tuner, disturbance_notes, searches
 
 _NOTE = (

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
-from pgdyno.base.errors import UsageError
+from pgdyno.base.errors import ServerError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.model.experiments.captured import CapturedWorkload
-from pgdyno.postgres.connection.connection import connect, dsn_of
-from pgdyno.postgres.inspection.columns import read_identity
+from pgdyno.postgres.catalogued_tables import Column, ColumnValues
+from pgdyno.postgres.connection.connection import Connection, connect, dsn_of
+from pgdyno.postgres.inspection.columns import read_column_values, read_identity
 from pgdyno.postgres.sampling.log_files import LogSettings, read_files, read_head, read_log_settings
 from pgdyno.postgres.statement_counts import Ended, NewCounts
 from pgdyno.workload.capture.logs.format import TEXT, LogFormat, recognise
@@ -19,6 +21,7 @@ from pgdyno.workload.capture.logs.line_prefix import beginning, foreign_severity
 from pgdyno.workload.capture.logs.load import LoggedLoad
 from pgdyno.workload.capture.logs.values import Values
 from pgdyno.workload.capture.pauses import with_pauses
+from pgdyno.workload.capture.positions import with_positions
 from pgdyno.workload.capture.protocol import protocol_of_calls
 from pgdyno.workload.capture.ties import Inferred
 from pgdyno.workload.capture.workload import LogKnowledge, Observation, assemble
@@ -26,6 +29,7 @@ from pgdyno.workload.capture_server import why_omitted
 from pgdyno.workload.schema import Schema, read_schema, require_parsing, with_casts
 
 _MOST_DATABASES = 5  # in an error
+_MOST_NAMED = 5  # columns in a note
 _IN_ENGLISH = "messages must be in English: set lc_messages = 'C', and log again"
 
 
@@ -73,10 +77,44 @@ def capture_log(request: LogCaptureRequest, progress: Progress) -> CapturedWorkl
         partial = {} if request.is_sample else settings.partial
         observed = _observation(request.name, load, schema, replace(settings, partial=partial))
         observed = with_casts(connection, observed, load.texts.types)
-    workload = assemble(observed)
-    if not workload.transactions:
-        raise UsageError("nothing in the log can be replayed", detail=why_omitted(workload))
+        workload = assemble(observed)
+        if not workload.transactions:
+            raise UsageError("nothing in the log can be replayed", detail=why_omitted(workload))
+        workload = _favouring(connection, workload, observed.texts, load.values, schema.columns)
     return with_pauses(workload, load.pauses_s) if load.pauses_s else workload
+
+
+def _favouring(
+    connection: Connection,
+    workload: CapturedWorkload,
+    texts: Mapping[int, str],
+    values: Values,
+    columns: Sequence[Column],
+) -> CapturedWorkload:
+    """Return a workload with parameters that favour the values that the original favoured.
+
+    A note names the columns that cannot be read, or not in time: their values are drawn as frequently as in
+    rows.
+    """
+    known, unread = {one.path: one for one in columns}, []
+
+    @cache
+    def values_of(path: str) -> ColumnValues:
+        try:
+            if path in known and known[path].is_readable:
+                return read_column_values(connection, known[path])
+        except ServerError:
+            if connection.closed:
+                raise
+        unread.append(path)
+        return ColumnValues()
+
+    found = with_positions(workload, texts, values.drawn(), values_of)
+    if not unread:
+        return found
+    names = f"{', '.join(unread[:_MOST_NAMED])}{', …' if len(unread) > _MOST_NAMED else ''}"
+    note = f"{names} could not be read: the values that the original uses most are unknown"
+    return replace(found, notes=(*found.notes, note))
 
 
 def _in_order(request: LogCaptureRequest, settings: LogSettings) -> tuple[LogFormat, list[Path]]:

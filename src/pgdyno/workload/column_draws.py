@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from pgdyno.base.errors import ServerError, UsageError
 from pgdyno.load.captured import ColumnDraws, independent_draw
 from pgdyno.model.experiments.captured import CapturedWorkload, Independent, OfColumn, RangeEnd
-from pgdyno.postgres.catalogued_tables import Column, ColumnStatistics
+from pgdyno.postgres.catalogued_tables import Column, ColumnStatistics, ColumnValues
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.control_connection import READING, look
 from pgdyno.postgres.inspection.column_statistics import read_column_statistics
-from pgdyno.postgres.inspection.columns import ColumnValues, read_column_values, read_columns
+from pgdyno.postgres.inspection.columns import read_column_values, read_columns
 from pgdyno.workload.capture.name_resolution import table_column, why_unknown
 from pgdyno.workload.capture.parameters import by_type
+from pgdyno.workload.capture.positions import in_order
 from pgdyno.workload.capture.ranges import measured
 
 _Numbers: TypeAlias = NDArray[np.float64]
@@ -121,7 +122,7 @@ def _draw(found: _Found) -> Mapping[str, object]:
         low, high = found.values.dense
         return {"draw": "integer", "low": low, "high": high}
     if found.values.sample:
-        return {"draw": "one-of", "values": list(found.values.sample)}
+        return {"draw": "one-of", "values": in_order(found.values.sample)}
     return {"draw": "null"} if found.instead is None else independent_draw(found.instead)
 
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import psycopg
 
 from pgdyno.base.errors import MeasurementError, ServerError, UsageError
-from pgdyno.model.experiments.captured import CapturedWorkload
-from pgdyno.model.experiments.invariant import Invariant, QueryAnswer, why_broken, why_wrong
+from pgdyno.model.experiments.captured import CapturedWorkload, Invariant, QueryAnswer, why_broken, why_wrong
 from pgdyno.postgres.connection.control_connection import ControlConnection, look, parameter_types
 
 Connect = Callable[[], ControlConnection]

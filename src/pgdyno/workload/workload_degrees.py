@@ -14,7 +14,7 @@ from pathlib import Path
 from pgdyno.base.errors import ConnectionFailedError, PgdynoError, ServerError, UsageError
 from pgdyno.base.facts import Unknown
 from pgdyno.base.ports import Progress
-from pgdyno.base.text import did_you_mean
+from pgdyno.base.text import did_you_mean, shortened
 from pgdyno.model.experiments.captured import CapturedStatement, CapturedWorkload, OfColumn
 from pgdyno.plan.explain_degree import check_statement, degree_of, inquiry_of, never_with_workers, open_named
 from pgdyno.postgres.catalogued_tables import Column, ColumnStatistics
@@ -178,16 +178,12 @@ def _command_without_workers(statement: CapturedStatement) -> str | None:
 
 
 def _note(texts: Mapping[int, str]) -> str:
-    shown = [f"${number} = {_short(text)}" for number, text in islice(texts.items(), _MOST_SHOWN)]
+    shown = [f"${number} = {shortened(text, _SHOWN)}" for number, text in islice(texts.items(), _MOST_SHOWN)]
     more = f" and {len(texts) - _MOST_SHOWN} more" if len(texts) > _MOST_SHOWN else ""
     return (
         f"planned with {', '.join(shown)}{more}, typical values from the planner's statistics; with other "
         "values the number of workers can differ, due to partition pruning or different row counts"
     )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 def _one_line(error: PgdynoError) -> str:

@@ -11,8 +11,7 @@ from pgdyno.apply.configuration import auto_conf
 from pgdyno.builds.source.apt_sources import parse_deb822, parse_list, source_suites
 from pgdyno.postgres import pg_ctl_conf
 from pgdyno.postgres.alter_system import list_elements, statement_values
-from pgdyno.postgres.inspection.configuration_file import read_configuration
-from pgdyno.postgres.inspection.data_directory import read_data_directory
+from pgdyno.postgres.inspection.data_directory import read_configuration, read_data_directory
 
 _PROGRAM = Path("/opt/pg/bin/postgres")
 

@@ -10,8 +10,9 @@ from tests.fuzz.words import refused_in_words
 
 from pgdyno.base.errors import GeneratorFailedError
 from pgdyno.measure.blocks import transactions
+from pgdyno.postgres import plan_document
 from pgdyno.postgres.guc import bytes_of, guc_of
-from pgdyno.postgres.planner import parallel_plan, query_plan, sql_text
+from pgdyno.postgres.planner import parallel_plan, sql_text
 from pgdyno.postgres.planner.planner import plan_of
 from pgdyno.postgres.secrets import redacted
 
@@ -45,8 +46,8 @@ def check_plan(data: bytes) -> None:
         return
     with refused_in_words():
         plan = plan_of((document,))
-        node = query_plan.plan_of(plan)
-        assert not query_plan.plan_difference(node, node)
+        node = plan_document.plan_of(plan)
+        assert not plan_document.plan_difference(node, node)
         assert parallel_plan.planned_workers(plan) >= 0
         assert parallel_plan.shape(plan) is not None
         for gather in parallel_plan.gathers(plan):

@@ -26,9 +26,8 @@ from pgdyno.results.bundle import portable_experiment, verify_bundle
 from pgdyno.store.bundle import EXPERIMENT, check_bundle, pack_bundle, verified_lines
 from pgdyno.store.documents import dump_experiment, load_experiment
 from pgdyno.store.experiment_file import read_experiment_file
-from pgdyno.store.histograms_file import with_histograms
 from pgdyno.store.hosts_file import read_hosts_file
-from pgdyno.store.series import read_slices
+from pgdyno.store.series import read_slices, with_histograms
 
 _INNER = struct.Struct(">iiiiqqd")
 

@@ -18,7 +18,7 @@ from tests.fix_rounds import WHATEVER_ELSE_RUNS
 from pgdyno.accelerate.in_place import accelerate_loaded, restarts_at_most
 from pgdyno.accelerate.request import AccelerateRequest
 from pgdyno.apply.ledger.log import read_journal
-from pgdyno.apply.session.server_lock import LOADING, take
+from pgdyno.apply.session.session import LOADING, take
 from pgdyno.base.errors import PermissionNotGivenError
 from pgdyno.builds.switching.server_access import server_access
 from pgdyno.cli.output import Lines
@@ -137,9 +137,3 @@ def kill_while_changed(command: tuple[str, ...], home: Path, later_s: float) -> 
             time.sleep(0.05)
         time.sleep(later_s)
         process.kill()
-
-
-def test_permissions_without_a_server_are_refused() -> None:
-    done = pgdyno("accelerate", "--embedded", "--allow-load")
-    assert done.returncode == 2
-    assert "--allow-load requires a running server, and none was named" in done.stderr

@@ -22,13 +22,13 @@ from pgdyno.base.errors import (
 from pgdyno.cli.output import Lines
 from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.measure.conditions import Conditions
-from pgdyno.measure.decisions.time_needed import time_needed
+from pgdyno.measure.decisions.stopping import time_needed
 from pgdyno.measure.design.schedule import alternating
 from pgdyno.measure.measure import measure
 from pgdyno.model.experiments.experiment import Design, Experiment, Phase
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.results.stored import load_stored
 from pgdyno.store.experiments import ExperimentStore, open_store
 from pgdyno.workload.workload_choice import find_workloads

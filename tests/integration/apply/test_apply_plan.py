@@ -30,7 +30,6 @@ from pgdyno.apply.ledger.log import read_journal
 from pgdyno.apply.revert import RevertRequest, revert
 from pgdyno.apply.session.access import ServerAccess
 from pgdyno.apply.session.restart import CommandRestarter
-from pgdyno.base.document import to_document
 from pgdyno.base.errors import (
     DurabilityError,
     OwnershipError,
@@ -44,11 +43,12 @@ from pgdyno.base.errors import (
     StorageError,
     UsageError,
 )
+from pgdyno.base.facts import to_document
 from pgdyno.model.plans.journal import ReceiptState
 from pgdyno.model.plans.plan import Finding
 from pgdyno.plan.inspection.start_check import StartCheck
-from pgdyno.postgres.process.installations import installation_in
 from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import installation_in
 
 pytestmark = pytest.mark.server
 

@@ -24,13 +24,13 @@ from tests.integration.journal_support import (
 
 from pgdyno.apply.apply_plan import ApplyRequest, apply_plan
 from pgdyno.apply.journal_text import apply_text, revert_text, status_text
-from pgdyno.apply.ledger.log import _line, open_journal, read_journal
+from pgdyno.apply.ledger.log import _line, read_journal
 from pgdyno.apply.revert import RevertRequest, preview_revert, revert
 from pgdyno.apply.session.access import ServerAccess
 from pgdyno.apply.session.server_files import ServerFiles
 from pgdyno.apply.session.session import locked_session
 from pgdyno.apply.status import journal_status, server_status
-from pgdyno.base.errors import ConnectionFailedError, LockHeldError, StillChangedError, UsageError
+from pgdyno.base.errors import ConnectionFailedError, StillChangedError, UsageError
 from pgdyno.builds.switching.server_access import server_access
 from pgdyno.host.files.directory import Directory
 from pgdyno.model.plans.journal import Drift, OnDrift, ReceiptState
@@ -276,53 +276,10 @@ def test_a_server_that_is_down_and_not_named_is_left_alone(
     assert revert(access, ALL).is_complete
 
 
-def test_a_stopped_server_is_reverted_from_the_command_line_by_its_directory(
-    server: RealServer, home: Path
-) -> None:
-    apply(server_access(server.dsn), work_mem="8MB")
-    pgdata = ("--pgdata", str(server.data_directory))
-    server.run("pg_ctl", "stop", "-D", str(server.data_directory), "-m", "fast")
-    done = pgdyno("revert", *pgdata)
-    assert (done.returncode, "the server is down: its files are restored" in done.stdout) == (3, True)
-    assert f"pgdyno revert --pgdata {server.data_directory}" in done.stdout
-    refused = pgdyno("revert", *pgdata, "--allow-restart")
-    assert refused.returncode == 2
-    assert "--restart-command" in refused.stderr
-    command = shlex.join(pg_ctl_restart(server))
-    done = pgdyno("revert", *pgdata, "--allow-restart", "--restart-command", command)
-    assert done.returncode == 0, done.stderr
-    assert server.execute("SHOW work_mem") == [("4MB",)]
-    assert pgdyno("revert", *pgdata).stdout.startswith("Nothing to revert on host=")
-
-
 def test_without_open_receipts_an_unreachable_server_is_just_unreachable(tmp_path: Path) -> None:
     access = ServerAccess(lambda: connect("host=/nonexistent"), tmp_path / "journal", inspect_server)
     with pytest.raises(ConnectionFailedError):
         revert(access, ALL)
-
-
-def test_two_processes_do_not_share_a_journal(access: ServerAccess) -> None:
-    with open_journal(access.journal_directory), pytest.raises(LockHeldError) as caught:
-        revert(access, ALL)
-    assert caught.value.detail == f"process {os.getpid()} holds {access.journal_directory / 'lock'}"
-    assert caught.value.hint == "wait until it has ended, then see pgdyno status"
-
-
-def test_two_journals_do_not_share_a_server(server: RealServer, access: ServerAccess, tmp_path: Path) -> None:
-    """The lock holds across databases, although advisory locks belong to one."""
-    server.execute("CREATE DATABASE other")
-    try:
-        elsewhere = connect_to_change(server.dsn_for("postgres", "other"))
-        with locked_session(lambda: elsewhere), pytest.raises(LockHeldError) as caught:
-            apply_plan(
-                replace(access, journal_directory=tmp_path / "other"), ApplyRequest(plan_of(work_mem="8MB"))
-            )
-    finally:
-        server.execute("DROP DATABASE other")
-    assert caught.value.message == "another pgdyno is changing this server"
-    assert (caught.value.hint or "").startswith("wait until it has ended, then see pgdyno status; if it is ")
-    assert caught.value.detail is not None
-    assert f"the lock is held by pgdyno, process {os.getpid()} on " in caught.value.detail
 
 
 def test_the_lock_ends_with_its_session(server: RealServer, access: ServerAccess) -> None:
@@ -499,3 +456,22 @@ def test_a_lost_connection_says_what_is_still_changed(server: RealServer, access
         revert(access, replace(ALL, steps=lose))
     assert caught.value.message == "lost the connection to the server; something is still changed"
     assert revert(access, ALL).is_complete
+
+
+def test_a_stopped_server_is_reverted_from_the_command_line_by_its_directory(
+    server: RealServer, home: Path
+) -> None:
+    apply(server_access(server.dsn), work_mem="8MB")
+    pgdata = ("--pgdata", str(server.data_directory))
+    server.run("pg_ctl", "stop", "-D", str(server.data_directory), "-m", "fast")
+    done = pgdyno("revert", *pgdata)
+    assert (done.returncode, "the server is down: its files are restored" in done.stdout) == (3, True)
+    assert f"pgdyno revert --pgdata {server.data_directory}" in done.stdout
+    refused = pgdyno("revert", *pgdata, "--allow-restart")
+    assert refused.returncode == 2
+    assert "--restart-command" in refused.stderr
+    command = shlex.join(pg_ctl_restart(server))
+    done = pgdyno("revert", *pgdata, "--allow-restart", "--restart-command", command)
+    assert done.returncode == 0, done.stderr
+    assert server.execute("SHOW work_mem") == [("4MB",)]
+    assert pgdyno("revert", *pgdata).stdout.startswith("Nothing to revert on host=")

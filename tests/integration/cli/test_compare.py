@@ -27,11 +27,12 @@ from pgdyno.cli.main import cli
 from pgdyno.cli.output import Lines
 from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.measure.conditions import Conditions
+from pgdyno.measure.measure import measure
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.store.experiments import ExperimentStore
-from pgdyno.studies.compare import bench
+from pgdyno.studies.compare import one_alone
 from pgdyno.workload.workload_choice import find_workloads
 
 SMALL = ("--workload", "pgbench-select", "--scale", "1", "--embedded", "--block", "300ms", "--clients", "1")
@@ -196,7 +197,7 @@ def test_a_server_that_breaks_the_workloads_invariant_gives_no_figures() -> None
     design = replace(Design(), rounds=1, blocks_per_round=1, block_s=0.5, warmup_s=0.2, clients=1)
     conditions = Conditions(embedded(), spoilt, design, as_booted=AS_BOOTED_GIVEN)
     with pytest.raises(MeasurementError) as caught:
-        bench(Variant("default"), conditions, Lines())
+        measure(one_alone(Variant("default"), spoilt, design), conditions, Lines())
     assert caught.value.message == "pgbench-tpcb left wrong data on the server of default"
     assert caught.value.detail == "this is no longer true: SELECT count(*) = 0 FROM pgbench_history"
 
@@ -366,16 +367,6 @@ def test_an_experiment_file_may_and_every_output_is_marked(home: Path) -> None:
     assert json.loads(done.stdout)["notes"][0] == "NOT DURABLE: fast: fsync=off"
 
 
-def test_options_that_an_experiment_file_decides_about_are_refused_instead_of_ignored(home: Path) -> None:
-    done = pgdyno("run", str(home / "any.toml"), "--embedded", "--seed", "3", "--phase", "cycle")
-    assert done.returncode == 2
-    assert "an experiment file does not accept --phase, --seed" in done.stderr
-    assert (
-        "HINT:  set workloads = […] in the file, and under [design] block_s, blocks_per_round, clients, "
-        "equivalence_margin, phase, rounds, seed, slice_s\n"
-    ) in done.stderr
-
-
 def test_an_experiment_file_does_not_measure_a_running_server(home: Path) -> None:
     done = pgdyno("run", str(home / "any.toml"), "--dsn", "host=/nowhere", "--allow-load")
     assert done.returncode == 2
@@ -407,22 +398,3 @@ def test_a_generator_that_is_not_installed_names_its_package(
     assert done.exception.message == 'the load generator "sysbench" is not installed'
     assert "apt install sysbench" in str(done.exception.hint)
     assert not list((home / "datasets").glob("*-sysbench-*-2")), "nothing was loaded for it"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("compare", "a", *SMALL), "a comparison needs at least two variants"),
-        (("compare", "a", "b", "--embedded"), "no workload was named"),
-        (("compare", "a", "b", "--workload", "nope", "--embedded"), 'no workload "nope"'),
-        (("compare", "a", "b", "--workload", "pgbench-select"), "no PostgreSQL was specified"),
-        (("compare", "a", "b", *SMALL, "--budget", "soon"), '"soon" is not a duration'),
-        (("compare", "a", "b", *SMALL, "--until", "bored"), 'invalid --until "bored"'),
-        (("compare", "a", "b", "--script", "/no.sql", "--embedded"), 'could not read script "/no.sql"'),
-        (("run", "nope", "--embedded", "--workload", "pgbench-select"), 'no study or file "nope"'),
-    ],
-)
-def test_mistakes_on_the_command_line_are_usage_errors(arguments: tuple[str, ...], message: str) -> None:
-    done = pgdyno(*arguments)
-    assert done.returncode == 2
-    assert message in done.stderr

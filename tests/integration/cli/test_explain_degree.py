@@ -5,7 +5,6 @@ The number of workers is checked with a plain EXPLAIN, and what is advised is do
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,13 +17,10 @@ from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer, wait_until
 from tests.integration.degree_cases import DEBUG, MADE, SIZES, Case, cases, settings
 
-from pgdyno.base.errors import PrivilegeError, ServerError, UsageError
+from pgdyno.base.errors import PrivilegeError, UsageError
 from pgdyno.plan.degrees.degree_text import headline
 from pgdyno.plan.explain_degree import explain_degree_of
-from pgdyno.postgres.connection.connection import connect
-from pgdyno.postgres.inspection.settings import read_settings
 from pgdyno.postgres.parallel_degree import Degree, DegreeStep, Limit
-from pgdyno.postgres.planner.planner import Planner
 
 pytestmark = pytest.mark.server
 
@@ -230,38 +226,6 @@ def test_the_place_of_a_mistake_is_counted_in_the_statement_itself(server: RealS
     with pytest.raises(UsageError) as caught:
         explain_degree_of("SELECT count(*) FRM pages_30", None, dsn_of(server, {}))
     assert caught.value.detail == 'syntax error at or near "pages_30", at character 21'
-
-
-def test_the_server_itself_refuses_several_statements(server: RealServer) -> None:
-    with contextlib.closing(connect(dsn_of(server, {}))) as connection:
-        planner = Planner(connection, "SELECT 1; COMMIT; CREATE TABLE planted ()", read_settings(connection))
-        with pytest.raises(UsageError, match="there is more than one statement"):
-            planner.plan({})
-        assert connection.execute("SELECT to_regclass('public.planted')").fetchone() == (None,)
-
-
-def test_nothing_can_be_written_even_by_what_the_planner_computes(server: RealServer) -> None:
-    with psycopg.connect(dsn_of(server, {}), autocommit=True) as connection:
-        connection.execute("CREATE SEQUENCE written")
-        connection.execute(
-            "CREATE FUNCTION writes(int) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS"
-            " 'BEGIN RETURN nextval(''public.written''); END'"
-        )
-        with pytest.raises(ServerError) as caught:
-            explain_degree_of("SELECT writes(1)", None, dsn_of(server, {}))
-        is_called = connection.execute("SELECT is_called FROM written").fetchone()
-        connection.execute("DROP FUNCTION writes; DROP SEQUENCE written")
-    assert "read-only transaction" in (caught.value.detail or "")
-    assert is_called == (False,)
-
-
-def test_a_locked_table_is_not_waited_for_longer_than_the_role_wants(server: RealServer) -> None:
-    with psycopg.connect(dsn_of(server, {})) as holder:
-        holder.execute("LOCK TABLE pages_30")
-        with pytest.raises(ServerError) as caught:
-            explain_degree_of("SELECT count(*) FROM pages_30", None, dsn_of(server, {"lock_timeout": "50ms"}))
-        holder.rollback()
-    assert caught.value.message == "the statement was not planned in time"
 
 
 def test_an_ordinary_role_learns_all_but_the_pools(server: RealServer) -> None:

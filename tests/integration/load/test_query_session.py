@@ -10,7 +10,7 @@ from tests.integration.tpch_servers import SMALLEST, arm_answers, loaded_arm, va
 
 from pgdyno.load.query_session import QuerySession
 from pgdyno.model.variants.variant import Variant
-from pgdyno.studies.bundled.tpch.answers import known_answers
+from pgdyno.studies.bundled.tpch.queries import known_answers
 from pgdyno.studies.bundled.tpch.refresh import refresh, refreshed_orders, sparse_key
 
 pytestmark = [

@@ -19,8 +19,13 @@ from pgdyno.base.errors import GeneratorFailedError
 from pgdyno.load.tpch_tables import Filling
 from pgdyno.load.tpchgen import Tpchgen
 from pgdyno.measure.arenas.arm import Arm
-from pgdyno.studies.bundled.tpch.answers import known_answers, normalised
-from pgdyno.studies.bundled.tpch.queries import NUMBERS, query_text, validation_parameters
+from pgdyno.studies.bundled.tpch.queries import (
+    NUMBERS,
+    known_answers,
+    normalised,
+    query_text,
+    validation_parameters,
+)
 from pgdyno.studies.bundled.tpch.query_parameters import COLORS
 from pgdyno.studies.bundled.tpch.refresh import retail_price_cents, sparse_key
 

@@ -20,7 +20,7 @@ from pgdyno.model.experiments.experiment import ArmBlock, Design
 from pgdyno.model.experiments.step_record import StepRecord
 from pgdyno.model.experiments.workload import Step
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import installation_in
+from pgdyno.postgres.process.registry import installation_in
 from pgdyno.postgres.sampling.activity import ActivitySampling
 from pgdyno.postgres.sampling.counters import (
     Connection,

@@ -12,19 +12,27 @@ from pathlib import Path
 import pytest
 from tests.fix_captured import workload
 from tests.fix_home import pgdyno
+from tests.fix_progress import Remembered
+from tests.golden.synthetic import experiment
 
+from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.measure.likeness import answers_compared
 from pgdyno.model.experiments.captured import (
     CapturedCall,
     CapturedStatement,
     CapturedTransaction,
     ColumnValue,
+    Invariant,
     Omitted,
+    Unchanged,
 )
-from pgdyno.model.experiments.invariant import Invariant, Unchanged
+from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.postgres.statement_counts import Seen
 from pgdyno.store.workload_file import write_workload_file
+from pgdyno.workload.workload_choice import captured_workload
 
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.server, pytest.mark.usefixtures("home")]
 SHORT = ("--clients", "1", "--blocks", "1", "--block", "300ms")
 
 
@@ -88,3 +96,21 @@ def test_a_replay_that_is_not_the_workload_is_refused_unless_it_is_wanted(
     found = json.loads(done.stdout)
     assert found["likenesses"]["w"]["likeness"] < 0.01
     assert "w: a gap" in found["notes"]
+
+
+def test_a_server_that_answers_otherwise_is_named_with_the_statement(workload_file: Path) -> None:
+    variants = (
+        Variant("default"),
+        Variant("big", {"work_mem": "64MB"}),
+        Variant("odd", {"timezone": "Asia/Tokyo"}),
+    )
+    captured = captured_workload(workload_file)
+    before = replace(experiment(), variants=variants, notes=())
+    with open_scratch_arena(embedded(), variants, Remembered(), is_isolated=False) as arena:
+        for variant in variants:
+            arena.load(variant, captured.data_set)
+        found = answers_compared(before, arena, [captured], Remembered())
+    assert found.notes == (
+        "moment of w: answered otherwise by odd than by default, with the same rows and parameters",
+        "answers to 3 statements of w were compared on all servers before measuring",
+    )

@@ -204,7 +204,7 @@ def test_accelerate_has_its_load_from_load_hosts(cell: NamespaceCell, tmp_path: 
 SEARCH = """
 import json, sys
 from pathlib import Path
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.load_hosts import FromCell
 from pgdyno.workload.workload_choice import find_workloads
@@ -215,7 +215,7 @@ from pgdyno.cli.tune import _Printer
 from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.variants.variant import Variant
-from pgdyno.remote.cells.given_cell import read_cell
+from pgdyno.remote.inventory import read_cell
 workloads, design = find_workloads(("pgbench-select",), (), 1), Design(block_s=2.0, warmup_s=0.2, slice_s=0.5)
 load_from = FromCell(read_cell(Path(sys.argv[1])))
 conditions = Conditions(embedded(), workloads, design, load_from=load_from, as_booted=AS_BOOTED_GIVEN)

@@ -15,8 +15,8 @@ from pgdyno.base.errors import InstallationError
 from pgdyno.builds.compilers.clang import Clang
 from pgdyno.builds.compilers.gcc import Gcc
 from pgdyno.builds.needs.find_compiler import _can_count
-from pgdyno.builds.optimise.profile_data import gather, reached
 from pgdyno.builds.spec.foreign import EMULATOR, Foreign
+from pgdyno.builds.write_manifest import gather, reached
 from pgdyno.model.plans.recipe import parse_recipe
 from pgdyno.postgres.inspection.program import read_atomics
 from pgdyno.postgres.server import Atomics
@@ -89,6 +89,33 @@ def test_on_arm_atomics_are_inline_only_where_the_cpu_is_named(compiler: AnyComp
     assert counts[1] > 0
 
 
+def run(compiler: AnyCompiler, tree: Path, *words: str, environment: Mapping[str, str] | None = None) -> int:
+    """Run the small program, by the emulator if it is for another machine; return its status."""
+    argv = [*emulator(compiler), str(tree / "forks"), *words]
+    return subprocess.run(argv, env={**os.environ, **(environment or {})}, check=False).returncode
+
+
+def emulator(compiler: AnyCompiler) -> list[str]:
+    """Return what runs a compiler's programs, of the package that registers it with the kernel elsewhere."""
+    return [] if compiler.foreign is None else [f"qemu-{compiler.foreign.machine}-static"]
+
+
+def build(compiler: AnyCompiler, tree: Path, flags: tuple[str, ...]) -> str:
+    """Compile and link the small program as make does: first its object, then itself."""
+    # The emulator is not to need another machine's libraries.
+    linking = [*compiler.linker, *([] if compiler.foreign is None else ["-static"])]
+    for argv in (["-c", "-o", "forks.o", "forks.c"], ["forks.o", *linking, "-o", "forks"]):
+        done = subprocess.run(
+            [*compiler.cc.split(), "-O2", *flags, *argv],
+            cwd=tree,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
 def test_a_program_that_forks_is_counted_and_compiled_for_what_was_counted(
     compiler: AnyCompiler, tree: Path, counts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,34 +167,7 @@ def train(compiler: AnyCompiler, tree: Path, counts: Path) -> None:
     assert run(compiler, tree, environment=compiler.counting_environment(counts)) == 0
 
 
-def run(compiler: AnyCompiler, tree: Path, *words: str, environment: Mapping[str, str] | None = None) -> int:
-    """Run the small program, by the emulator if it is for another machine; return its status."""
-    argv = [*emulator(compiler), str(tree / "forks"), *words]
-    return subprocess.run(argv, env={**os.environ, **(environment or {})}, check=False).returncode
-
-
-def emulator(compiler: AnyCompiler) -> list[str]:
-    """Return what runs a compiler's programs, of the package that registers it with the kernel elsewhere."""
-    return [] if compiler.foreign is None else [f"qemu-{compiler.foreign.machine}-static"]
-
-
 def be_content_with_little(compiler: AnyCompiler, counts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a single unit for enough: no more can be reached in a small program."""
     enough = replace(compiler.coverage(counts), least=1)
     monkeypatch.setattr(type(compiler), "coverage", lambda *_: enough)
-
-
-def build(compiler: AnyCompiler, tree: Path, flags: tuple[str, ...]) -> str:
-    """Compile and link the small program as make does: first its object, then itself."""
-    # The emulator is not to need another machine's libraries.
-    linking = [*compiler.linker, *([] if compiler.foreign is None else ["-static"])]
-    for argv in (["-c", "-o", "forks.o", "forks.c"], ["forks.o", *linking, "-o", "forks"]):
-        done = subprocess.run(
-            [*compiler.cc.split(), "-O2", *flags, *argv],
-            cwd=tree,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-    return done.stderr

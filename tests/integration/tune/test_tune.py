@@ -13,11 +13,10 @@ from pgdyno.cli.output import Lines
 from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.tuning.space import Point, Space
-from pgdyno.model.tuning.tuning import Removal, Trial, TrialState, Tuning
+from pgdyno.model.tuning.tuning import Point, Removal, Space, Trial, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.process.installations import embedded
 from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.store.tunings import load_tuning, save_tuning
 from pgdyno.tune.tune import tune
 from pgdyno.tune.tune_request import TuneRequest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -103,6 +104,53 @@ def test_an_older_server_s_log_is_read_as_well(pg15_bin: Path, tmp_path: Path) -
         workload = capture(server, "bank", tmp_path / "bank.toml", logs)
         assert_is_tpcb(workload)
         assert workload.protocol == "prepared"
+
+
+def test_accounts_that_are_used_often_are_used_often_in_the_replay(
+    server: RealServer, tmp_path: Path, home: Path
+) -> None:
+    before = set_logging(server, "csvlog", log_statement="none", log_min_duration_statement="0")
+    chance = random.Random(1)  # noqa: S311 — no secret
+    with psycopg.connect(server.dsn_for("postgres", "bank"), autocommit=True) as connection:
+        for _ in range(500):  # four of five calls use one of a hundred accounts of 100,000
+            account = chance.randint(40_001, 40_100) if chance.random() < 0.8 else chance.randint(1, 100_000)
+            connection.execute(
+                "UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = %s", (account,)
+            )
+    set_logging(server, "csvlog", log_statement="none", log_min_duration_statement="-1")
+    server.execute("UPDATE pgbench_accounts SET abalance = 0 WHERE abalance <> 0", "bank")
+    logs = [one for one in log_files(server, "csvlog") if one not in before]
+    file = tmp_path / "hot.toml"
+    assert not capture(server, "bank", file, logs).has_values
+    replayed = replay_on_a_copy(server, "bank", file, home)
+    [[hot, others]] = server.execute(
+        "SELECT count(*) FILTER (WHERE aid BETWEEN 39800 AND 40300), count(*) FROM pgbench_accounts "
+        "WHERE abalance <> 0",
+        "bank_copy",
+    )
+    assert hot >= 95
+    assert (
+        others - hot < 0.3 * replayed["replay"]["run"]["transactions"]
+    )  # a fifth of them; each row counts once
+
+
+def test_a_column_that_cannot_be_read_in_time_is_noted(server: RealServer, tmp_path: Path) -> None:
+    server.execute(
+        "CREATE TABLE slow AS SELECT 3 * i AS id FROM generate_series(1, 1000) AS i;"
+        "CREATE FUNCTION in_time() RETURNS bool LANGUAGE plpgsql AS "
+        "$$BEGIN RAISE EXCEPTION 'canceling statement' USING ERRCODE = 'query_canceled'; END$$;"
+        "ALTER TABLE slow ENABLE ROW LEVEL SECURITY; CREATE POLICY slow ON slow USING (in_time())",
+        "bank",
+    )
+    before = set_logging(server, "csvlog", log_statement="none", log_min_duration_statement="0")
+    for number in range(60):
+        server.execute(f"SELECT FROM slow WHERE id = {3 * (number % 5)}", "bank")
+    set_logging(server, "csvlog", log_statement="none", log_min_duration_statement="-1")
+    logs = [one for one in log_files(server, "csvlog") if one not in before]
+    workload = capture(server, "bank", tmp_path / "slow.toml", logs)
+    note = "public.slow.id could not be read: the values that the original uses most are unknown"
+    assert note in workload.notes
+    assert all(not one.favours for one in workload.statements)
 
 
 def test_a_program_of_many_kinds_of_statements_is_captured_with_and_without_its_values(

@@ -15,13 +15,13 @@ from tests.fix_servers import RealServer, running_server
 from pgdyno.base.errors import MeasurementError, UsageError
 from pgdyno.measure.arenas.arena import Arena
 from pgdyno.measure.arenas.opening import open_scratch_arena
+from pgdyno.model.experiments.captured import Invariant, Is, NoRows, Unchanged
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.connection.connection import connect
 from pgdyno.postgres.connection.control_connection import READING
-from pgdyno.postgres.process.installations import embedded
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.store.workload_file import read_workload_file, write_workload_file
 from pgdyno.workload.invariants import read_answer
 from pgdyno.workload.workload_choice import captured_workload

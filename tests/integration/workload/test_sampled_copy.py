@@ -7,16 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from tests.fix_copies import SCHEMA, restored, rows_of, running_originals, sample, sampled, workload_file
 from tests.fix_home import pgdyno
 from tests.fix_servers import RealServer
 from tests.shop import buying
-
-from pgdyno.base.errors import ServerError
-from pgdyno.postgres.inspection.linked_tables import read_linked_tables
-from pgdyno.postgres.process.row_source import RowSource
 
 pytestmark = pytest.mark.server
 
@@ -117,89 +112,6 @@ def test_a_chosen_table_brings_along_what_belongs_to_it(
     complete = [one for one, count in copies.items() if count == originals[one]]
     assert 0 < len(complete) < 20
     assert 0.5 * sum(copies.values()) < sum(copies[one] for one in complete)  # others came as referrers
-
-
-def test_nothing_but_a_role_that_sees_all_rows_samples(
-    server: RealServer, tmp_path: Path, home: Path
-) -> None:
-    file = workload_file(server, "warehouse", tmp_path)
-    server.execute("CREATE ROLE stranger LOGIN")
-    refused = sample(server, "warehouse", file, home, "--share", "0.2", role="stranger")
-    assert refused.returncode == 1
-    assert "the role may not read public." in refused.stderr
-    policed = sample(server, "warehouse", file, home, "--share", "0.2")
-    assert policed.returncode == 4
-    assert "row security policies hide rows of public.policed from the role" in policed.stderr
-    assert "connect as a role with BYPASSRLS (none exists yet)" in policed.stderr
-    assert not file.with_suffix(".dump").exists()
-
-
-def test_the_owner_of_a_table_with_forced_policies_needs_another_role(
-    server: RealServer, tmp_path: Path, home: Path
-) -> None:
-    server.execute("CREATE DATABASE kept")
-    server.execute("CREATE ROLE keeper LOGIN")
-    server.execute("CREATE TABLE mine AS SELECT 1 AS id; ALTER TABLE mine OWNER TO keeper", "kept")
-    server.execute("ALTER TABLE mine ENABLE ROW LEVEL SECURITY", "kept")
-    server.execute("ALTER TABLE mine FORCE ROW LEVEL SECURITY", "kept")
-    server.execute("CREATE ROLE seeing LOGIN BYPASSRLS")
-    file = workload_file(server, "kept", tmp_path)
-    try:
-        forced = sample(server, "kept", file, home, "--share", "0.2", role="keeper")
-        assert forced.returncode == 4
-        assert "policies apply to the owner of public.mine, too" in forced.stderr
-        assert "connect as a role with BYPASSRLS (seeing)" in forced.stderr
-        server.execute("ALTER TABLE mine NO FORCE ROW LEVEL SECURITY", "kept")
-        of_others = sample(server, "kept", file, home, "--share", "0.2")
-        assert of_others.returncode == 4
-        assert "connect as the tables' owner, or as a role with BYPASSRLS (seeing)" in of_others.stderr
-        assert sampled(sample(server, "kept", file, home, "--share", "0.2", role="keeper"))["rows"] == {
-            "public.mine": 1
-        }
-    finally:
-        server.execute("DROP ROLE seeing")
-
-
-def test_rows_are_read_in_one_snapshot_under_the_locks_of_a_query(server: RealServer) -> None:
-    dsn = server.dsn_for("reader", "market")
-    held = (
-        "SELECT DISTINCT mode FROM pg_locks WHERE database = (SELECT oid FROM pg_database "
-        "WHERE datname = 'market') AND locktype = 'relation'"
-    )
-    with RowSource.open(dsn, 1e9) as source:
-        source.keep(read_linked_tables(source.connection).tables)
-        assert server.execute(held) == [("AccessShareLock",)]
-        server.execute("INSERT INTO visits VALUES ('after', 1)", "market")
-        count = "SELECT count(*) FROM visits WHERE page = 'after'"
-        assert source.connection.execute(count.replace("visits", "public.visits").encode()).fetchall() == [
-            (0,)
-        ]
-        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-            source.connection.execute("DELETE FROM public.visits")
-    server.execute("DELETE FROM visits WHERE page = 'after'", "market")
-
-
-@pytest.mark.parametrize(
-    "exchange",
-    [
-        "ALTER TABLE exchanged RENAME TO former; CREATE VIEW exchanged AS SELECT 1 AS id",
-        "ALTER TABLE exchanged RENAME TO former; CREATE TABLE exchanged (id int)",
-        "DROP TABLE exchanged",
-    ],
-)
-def test_a_table_that_is_exchanged_before_it_is_locked_is_not_read(server: RealServer, exchange: str) -> None:
-    server.execute("CREATE TABLE exchanged (id int)", "market")
-    try:
-        with RowSource.open(server.dsn_for("reader", "market"), 1e9) as source:
-            tables = read_linked_tables(source.connection).tables
-            with psycopg.connect(server.dsn_for("postgres", "market")) as other:
-                other.execute(exchange.encode())
-            with pytest.raises(ServerError) as caught:
-                source.keep(tables)
-    finally:
-        server.execute("DROP VIEW IF EXISTS exchanged" if "VIEW" in exchange else "SELECT", "market")
-        server.execute("DROP TABLE IF EXISTS former, exchanged", "market")
-    assert "exchanged" in caught.value.message
 
 
 def test_a_captured_workload_is_replayed_on_a_sample_taken_under_load(

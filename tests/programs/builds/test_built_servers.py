@@ -15,12 +15,9 @@ from tests.fix_builds import MANIFEST
 from tests.fix_progress import Remembered
 
 from pgdyno.base.errors import RefusedError, UsageError
-from pgdyno.builds.baseline_build import find_baseline_build
-from pgdyno.builds.built_servers import find_build, known_builds
-from pgdyno.builds.inventory import diff_builds, list_builds
+from pgdyno.builds.built_servers import find_baseline_build, find_build, known_builds
 from pgdyno.builds.product.manifest import Manifest, dump_manifest, parse_manifest
-from pgdyno.builds.servers import list_servers
-from pgdyno.builds.switching import interchange
+from pgdyno.builds.servers import diff_builds, list_builds, list_servers
 from pgdyno.cli.build import command
 from pgdyno.measure.arenas import opening
 from pgdyno.measure.arenas.opening import open_scratch_arena
@@ -111,12 +108,6 @@ def test_its_speed_is_not_measured(monkeypatch: pytest.MonkeyPatch, builds_place
     )
 
 
-def test_a_server_in_use_is_not_switched_to_it() -> None:
-    with pytest.raises(RefusedError) as caught:
-        interchange._require_cpu(EMULATED)
-    assert caught.value.message == f"built-0000000000ff is for a different machine: {FOREIGN}"
-
-
 def test_what_it_is_held_against_is_for_the_same_machine(
     install_build: Install, install_other: Install, builds_place: Workspace
 ) -> None:
@@ -136,3 +127,36 @@ def test_what_an_older_pgdyno_has_built_is_for_this_machine() -> None:
     del written["machine"]
     assert parse_manifest(json.dumps(written)) == MANIFEST
     assert MANIFEST.machine == platform.machine()
+
+
+assert MANIFEST.optimised is not None
+PLAIN = replace(
+    MANIFEST, name="built-0000000000ff", optimised=replace(MANIFEST.optimised, recipe="o2", target=None)
+)  # fmt: skip
+SOURCE = MANIFEST.tarball_sha256
+
+
+def found(place: Workspace, *options: str) -> str | None:
+    server = find_baseline_build(SOURCE, options, place)
+    return None if server is None else server.name
+
+
+@pytest.mark.parametrize("built", [("--with-icu",), ("--with-icu", "--with-liburing")])
+@pytest.mark.parametrize("asked", [("--with-icu",), ("--with-icu", "--with-liburing")])
+def test_liburing_makes_no_difference(
+    built: tuple[str, ...],
+    asked: tuple[str, ...],
+    install_build: Callable[[Manifest], Path],
+    builds_place: Workspace,
+) -> None:
+    install_build(replace(PLAIN, configure=(*built, "CFLAGS=-O2")))
+    assert found(builds_place, *asked, "CFLAGS=-O3") == PLAIN.name
+
+
+@pytest.mark.parametrize("asked", ["--without-icu", "--disable-float8-byval", "--enable-nls"])
+def test_another_feature_does(
+    asked: str, install_build: Callable[[Manifest], Path], builds_place: Workspace
+) -> None:
+    install_build(replace(PLAIN, configure=("--enable-option-checking=fatal",)))
+    assert found(builds_place) == PLAIN.name
+    assert found(builds_place, asked) is None

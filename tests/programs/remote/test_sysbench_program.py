@@ -21,9 +21,7 @@ from pgdyno.base.errors import GeneratorFailedError, RemoteHostError
 from pgdyno.load.driver_process import Distance, DriverProcess
 from pgdyno.load.transaction_log import TransactionLog
 from pgdyno.postgres.process.processes import is_alive
-from pgdyno.remote import load_sysbench
-from pgdyno.remote.load_driver import DriverSending
-from pgdyno.remote.load_sysbench import sysbench_sending, sysbench_version
+from pgdyno.remote.load_driver import DriverSending, sysbench_sending, sysbench_version
 
 ONE_LINE_EACH_TENTH = """#!/bin/sh
 trap 'exit 0' TERM
@@ -171,7 +169,9 @@ def version_said(directory: Path, script: str, monkeypatch: pytest.MonkeyPatch) 
     (programs / "sysbench").write_text(f"#!/bin/sh\n{script}\n")
     (programs / "sysbench").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    monkeypatch.setattr(load_sysbench, "ssh_command", lambda _, __, command, **___: as_here(command))
+    monkeypatch.setattr(
+        "pgdyno.remote.load_driver.ssh_command", lambda _, __, command, **___: as_here(command)
+    )
     return sysbench_version(HOST, None, 120.0, "pgdyno-load-7")
 
 

@@ -65,7 +65,7 @@ def test_member_that_is_there_twice_is_named(bundle: Path) -> None:
 
 
 def test_archive_made_to_fill_memory_is_not_unpacked(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pgdyno.store.bundle_limits.TOTAL_BYTES", 1000)
+    monkeypatch.setattr("pgdyno.store.documents.TOTAL_BYTES", 1000)
     total = len(DOCUMENT) + 13 + 8 + 3 * 66 + len("experiment.jsonreport.htmlREADME.txt") + 3
     found = check_bundle(bundle)
     assert found.files == ()

@@ -10,7 +10,7 @@ from tests.golden.synthetic_layers import experiment as with_layers
 from pgdyno.accelerate.accelerate import _is_settled
 from pgdyno.measure.decisions.plan_decision import PlanState, decide_plan
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
-from pgdyno.model.plans.terms import PLAN, Terms
+from pgdyno.model.plans.plan import PLAN, Terms
 from pgdyno.model.variants.variant import Variant
 
 APPLIED = "without-plan_cache_mode"

@@ -9,7 +9,7 @@ from tests.golden.synthetic_layers import experiment as with_layers
 from pgdyno.accelerate.view import decision_box
 from pgdyno.accelerate.view import without_per_application as found_in
 from pgdyno.model.experiments.experiment import Block, Experiment
-from pgdyno.model.plans.terms import left_out_per_application, without_per_application
+from pgdyno.model.plans.plan import left_out_per_application, without_per_application
 from pgdyno.model.variants.variant import Variant
 
 NAME = "without-plan_cache_mode"

@@ -12,7 +12,7 @@ from pgdyno.accelerate.view import decision_box, more_sentence
 from pgdyno.base.numbers import SPACE
 from pgdyno.measure.decisions.plan_decision import PlanDecision, PlanState
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.plans.terms import Terms
+from pgdyno.model.plans.plan import Terms
 from pgdyno.results.bundle import portable_experiment
 from pgdyno.results.page import render_page
 from pgdyno.store.documents import dump_experiment, load_experiment

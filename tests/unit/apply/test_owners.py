@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tests.fix_settings import host_of, server_of
 
-from pgdyno.apply.owners import check_owners
 from pgdyno.base.errors import OwnershipError
 from pgdyno.base.facts import Fact
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.host import Host, Owner
-from pgdyno.model.plans.plan import KERNEL, Change, Effect, Layer, Plan
+from pgdyno.host.machine.owners import check_owners
+from pgdyno.model.plans.plan import Layer, Plan
 from pgdyno.plan.advise import AdviseRequest, advise
 from pgdyno.plan.engine.planner import PlanRequest, make_plan
 from pgdyno.plan.engine.resources import Figures
@@ -80,9 +80,8 @@ def machine(tmp_path: Path) -> Tree:
 
 
 def test_a_plan_from_before_it_ran_is_refused(machine: Tree) -> None:
-    change = Change("swappiness", KERNEL, SWAPPINESS, "60", "10", Effect.IMMEDIATE)
     with pytest.raises(OwnershipError) as caught:
-        check_owners(machine, [change])
+        check_owners(machine, [SWAPPINESS])
     assert str(caught.value) == (
         "TuneD is active with profile virtual-guest, and would restore its own values\n"
         "DETAIL:  requested: vm.swappiness\n"

@@ -14,12 +14,14 @@ from pgdyno.base.errors import HostsFileError, UsageError
 from pgdyno.cli.main import cli
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.bundled_study import Sizing
+from pgdyno.measure.conditions import Conditions
 from pgdyno.measure.load_hosts import FromCell, fewest_clients, issuing, program_of
+from pgdyno.measure.measure import measure
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.variant import Variant
-from pgdyno.remote.cells.load_program import OWN_SYSBENCH
+from pgdyno.remote.cells.reach import OWN_SYSBENCH
 from pgdyno.studies.bundled.insert_benchmark import study as insert_benchmark
 from pgdyno.studies.bundled.tpch import study as tpch
 from pgdyno.workload.workload_choice import find_workloads
@@ -58,6 +60,14 @@ def test_options_that_mean_nothing_with_a_load_host_are_refused(
     error = CliRunner().invoke(cli, [*COMPARE, hosts_file, *options], standalone_mode=False).exception
     assert isinstance(error, UsageError)
     assert error.message == f"--cell cannot be combined with {said}"
+
+
+def test_sql_of_a_variant_is_refused() -> None:
+    study = Study("s", "?", (Variant("a"), Variant("b", {"sql": "ANALYZE"})), ("pgbench-select",))
+    with pytest.raises(UsageError) as caught:
+        measure(study, Conditions(None, {}, Design(), load_from=FromCell(CELL)), Remembered())
+    assert caught.value.message == "b runs SQL, which --cell does not support yet"
+    assert caught.value.hint == "leave out --cell: compare the schemas with load from this machine"
 
 
 def test_accelerate_refuses_an_option_as_well(hosts_file: str) -> None:

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from pgdyno.base.errors import UsageError
 from pgdyno.cli.main import cli
-from pgdyno.cli.measuring import Measuring
+from pgdyno.cli.measuring import Measuring, parsed_variant, refuse_with_cell, warn_of_load
+from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.studies import bundled as studies
 from pgdyno.studies import run
@@ -133,3 +134,42 @@ def test_a_script_of_sysbench_is_refused(tmp_path: Path) -> None:
     found = CliRunner().invoke(cli, ["bench", "--embedded", "--script", str(script)])
     assert isinstance(found.exception, UsageError)
     assert found.exception.message == f'script "{script}" is not a script of pgbench'
+
+
+def test_a_variant_of_the_command_line_has_the_sql_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "orders.sql").write_text("\ufeffCREATE INDEX ON orders (customer_id);\n", encoding="utf-8")
+    variant = parsed_variant(f"idx:sql={tmp_path}/orders.sql")
+    assert variant.statements == ("CREATE INDEX ON orders (customer_id)",)
+
+
+@pytest.mark.parametrize(
+    ("contents", "detail"), [(None, "No such file or directory"), (b"\xff", "it is not UTF-8 text")]
+)
+def test_a_file_of_sql_that_cannot_be_read_is_named(
+    tmp_path: Path, contents: bytes | None, detail: str
+) -> None:
+    if contents is not None:
+        (tmp_path / "orders.sql").write_bytes(contents)
+    with pytest.raises(UsageError) as caught:
+        parsed_variant(f"idx:sql={tmp_path}/orders.sql")
+    assert caught.value.message == f'could not read the SQL file "{tmp_path}/orders.sql"'
+    assert caught.value.detail == detail
+    assert caught.value.hint == "name a file: idx:sql=orders.sql"
+
+
+def test_options_that_conflict_are_named_together() -> None:
+    refuse_with_cell({"--dsn": None, "--generator": ""})
+    with pytest.raises(UsageError) as caught:
+        refuse_with_cell({"--dsn": "x", "--isolate": False, "--resume": "y"})
+    assert str(caught.value) == (
+        "--cell cannot be combined with --dsn and --resume\n"
+        "HINT:  load from other hosts takes no CPUs here, and goes to scratch servers"
+    )
+
+
+def test_a_command_without_load_hosts_names_those_it_leaves_idle(capsys: pytest.CaptureFixture[str]) -> None:
+    loads = tuple(CellHost(name, HostRole.LOAD, name) for name in ("one", "two"))
+    warn_of_load("tune", CellHosts(CellHost("db", HostRole.SERVER, "db"), loads))
+    assert "db generates the load itself: tune does not use load hosts yet (one, two)" in (
+        capsys.readouterr().err
+    )

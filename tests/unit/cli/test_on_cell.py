@@ -10,9 +10,8 @@ from click.testing import CliRunner
 
 from pgdyno.base.errors import UsageError
 from pgdyno.cli._on_cell import _without_cell
-from pgdyno.cli._rewritten_commands import ON_CELL
 from pgdyno.cli.main import cli
-from pgdyno.cli.output import Relayed
+from pgdyno.cli.output import ON_CELL, Relayed
 from pgdyno.store.hosts_file import hosts_file_text, read_hosts_file
 
 ELSEWHERE = "198.51.100.7"  # of nobody: for documentation
@@ -100,6 +99,14 @@ def test_a_file_that_would_be_looked_for_beside_us_is_refused(
     assert error.message == f"{said} would be a file of db1, where the command runs"
     assert error.detail == "pgdyno copies no files between the machines"
     assert error.hint == "copy it there, and give its absolute path on db1"
+
+
+def test_sql_of_a_variant_is_refused(tmp_path: Path) -> None:
+    asked = ["compare", "a", "b:jit=off, sql=x.sql", "--cell", hosts_file(tmp_path)]
+    error = CliRunner().invoke(cli, asked, standalone_mode=False).exception
+    assert isinstance(error, UsageError)
+    assert error.message == '"b:jit=off, sql=x.sql" runs SQL, which --cell does not support yet'
+    assert error.hint == "leave out --cell: compare the schemas with load from this machine"
 
 
 def test_load_hosts_have_to_be_told_where_the_server_is(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from rich.table import Table
 from tests.hostile_strings import HOSTILE, WRITABLE
 
 from pgdyno.base.text import printable
-from pgdyno.cli.output import Bar, Lines, echo, print_file, print_json, print_wide
+from pgdyno.cli.main import COMMANDS, print_unexpected
+from pgdyno.cli.output import Bar, Lines, as_typed, echo, print_file, print_json, print_wide
+from pgdyno.model.cells.cell import TypedAt
 
 STEERING = [
     "\x07",
@@ -146,3 +148,46 @@ def test_progress_in_a_log_is_a_line_a_step_and_a_line_after_ten_silent_seconds(
         "    26 s  measuring (about 14 s left)",
         "    40 s  concluding",
     ]
+
+
+USER = TypedAt("lab hosts.toml", "ssh -F /home/ada/config db1 pgdyno")
+HERE = [
+    ("pgdyno revert restores it", "pgdyno revert --cell 'lab hosts.toml' restores it"),
+    ("see pgdyno status; or pgdyno revert --all",
+     "see pgdyno status --cell 'lab hosts.toml'; or pgdyno revert --cell 'lab hosts.toml' --all"),
+    ("pgdyno report X, or continue with --resume X",
+     "ssh -F /home/ada/config db1 pgdyno report X, or continue with --resume X"),
+    ("pgdyno status --cell b.toml", "pgdyno status --cell b.toml"),
+    ("pgdyno runs no code of a dump; pgdyno-driver run; pgdyno", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "typed"), HERE)
+def test_a_command_is_named_as_the_user_types_it(
+    said: str, typed: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert as_typed(said) == said
+    for name, value in USER.variables().items():
+        monkeypatch.setenv(name, value)
+    assert as_typed(said) == (typed or said)
+
+
+def test_every_other_command_is_run_by_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in USER.variables().items():
+        monkeypatch.setenv(name, value)
+    assert {as_typed(f"pgdyno {name}") for name in COMMANDS if name not in {"fleet", "cell"}} == {
+        f"{USER.by_hand} {name}"
+        if name in {"setup", "server", "build", "levers", "explain-degree", "switch", "workload", "awake",
+                    "report", "experiments", "bundle"}
+        else f"pgdyno {name} --cell 'lab hosts.toml'"
+        for name in COMMANDS if name not in {"fleet", "cell"}
+    }  # fmt: skip
+
+
+def test_the_hint_of_an_error_is_one_of_these_texts(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in USER.variables().items():
+        monkeypatch.setenv(name, value)
+    print_unexpected(ValueError, ValueError("odd"), None)
+    assert "and pgdyno revert --cell 'lab hosts.toml' undoes it\n" in capsys.readouterr().err

@@ -16,8 +16,7 @@ from typing import Any
 
 from tests.host_trees import unpack
 
-from pgdyno.base.document import to_document
-from pgdyno.base.facts import Fact, Unknown
+from pgdyno.base.facts import Fact, Unknown, to_document
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
 from pgdyno.host.host import Host, Mount
 from pgdyno.host.machine.inspection import inspect_tree

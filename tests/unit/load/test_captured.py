@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pgdyno.base.errors import UsageError
@@ -47,6 +49,7 @@ def test_statements_and_transactions_are_told_by_place() -> None:
             {"name": "one", "sql": "SELECT $1", "prepared": True},
             {"name": "two", "sql": "SELECT $1, $2", "prepared": False},
         ],
+        "samples": [],
         "transactions": [
             {
                 "weight": 2.5,
@@ -73,13 +76,13 @@ def test_statements_and_transactions_are_told_by_place() -> None:
             Between(1, 9, "zipfian"),
             {"draw": "integer", "low": 1, "high": 9, "distribution": "zipfian"},
         ),
-        (OneOf(("a", "b"), (3.0, 1.0)), {"draw": "one-of", "values": ["a", "b"], "weights": [3.0, 1.0]}),
+        (OneOf(("a", "b"), (3.0, 1.0)), {"draw": "one-of", "sample": 0}),
         (
             OneOf(("a", "b"), nulls=2.0),
             {
                 "draw": "mixture",
                 "parts": [
-                    [2.0, {"draw": "one-of", "values": ["a", "b"], "weights": []}],
+                    [2.0, {"draw": "one-of", "sample": 0}],
                     [2.0, {"draw": "null"}],
                 ],
             },
@@ -95,6 +98,38 @@ def test_each_parameter_is_drawn_in_its_way(parameter: Parameter, draw: object) 
     calls = CapturedCall("one", 1.0, (Constant("first"),)), CapturedCall("two", 1.0, (parameter,))
     options = captured_options(workload(*calls), DRAWS)
     assert options["transactions"][0]["calls"][1]["parameters"] == [draw]
+
+
+def test_texts_are_sent_once_for_all_transactions_that_draw_them() -> None:
+    names = {"draw": "one-of", "values": ["a", "b", "c", "d"]}
+    draws = ColumnDraws({"public.t.a": ANY, "public.t.name": names}, {})
+    name, kept = ColumnValue("public.t.name"), OneOf(("x", "y"), (3.0, 1.0))
+    one = workload(CapturedCall("one", 1.0, (name,)), CapturedCall("two", 1.0, (name, kept)))
+    one = replace(one, transactions=one.transactions * 3)
+    options = captured_options(one, draws)
+    assert options["samples"] == [
+        {"values": ["a", "b", "c", "d"], "weights": []},
+        {"values": ["x", "y"], "weights": [3.0, 1.0]},
+    ]
+    drawn = [call["parameters"] for kind in options["transactions"] for call in kind["calls"]]
+    of_column, of_values = {"draw": "one-of", "sample": 0}, {"draw": "one-of", "sample": 1}
+    assert drawn == [[of_column], [of_column, of_values]] * 3
+
+
+def test_favoured_values_are_drawn_from_equally_likely_parts_of_the_column() -> None:
+    names = {"draw": "one-of", "values": ["a", "b", "c", "d"]}
+    draws = ColumnDraws({"public.t.a": ANY, "public.t.name": names}, {})
+    calls = CapturedCall("two", 1.0, (ColumnValue("public.t.a"), ColumnValue("public.t.name")))
+    one = workload(calls)
+    # half of the keys are 1 to 3, half 9; half of the names "a" or "b", half "d"
+    favours = {1: (0.0, 0.3, 0.99), 2: (0.0, 0.3, 0.8)}
+    one = replace(one, statements=(one.statements[0], replace(one.statements[1], favours=favours)))
+    options = captured_options(one, draws)
+    [[key, name]] = [call["parameters"] for call in options["transactions"][0]["calls"]]
+    assert key == {"draw": "histogram", "bounds": [1, 3, 9]}
+    assert name == {"draw": "one-of", "sample": 0}
+    [sample] = options["samples"]
+    assert sample["weights"] == pytest.approx([1 / 2, 1 / 2 + 1 / 3, 1 / 3, 1 / 3])
 
 
 def test_a_statement_that_names_itself_repeats_its_previous_call() -> None:

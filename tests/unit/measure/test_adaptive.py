@@ -15,7 +15,7 @@ from pgdyno.measure.verdicts.scaling import knees, measured_curves
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
 from pgdyno.model.experiments.workload import Cell
 from pgdyno.model.variants.variant import Variant
-from pgdyno.stats.curves.scaling import observe
+from pgdyno.stats.curves.scaling_law import observe
 
 SIZE = 1 << 30
 

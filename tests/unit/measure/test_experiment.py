@@ -56,6 +56,9 @@ class NoArena:
     def load(self, *_: object) -> None:
         """Load nothing."""
 
+    def schema_changes(self, *_: object) -> tuple[()]:
+        return ()
+
     @contextmanager
     def prepared_for(self, _: object) -> Iterator[NoArena]:
         yield self

@@ -16,8 +16,7 @@ from pgdyno.measure.arenas.on_load_hosts import OnLoadHosts, placed_on
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.load_hosts import AfterLostHost
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
-from pgdyno.remote.cells.load_program import sent_driver
-from pgdyno.remote.cells.reach import ReachedLoadHost
+from pgdyno.remote.cells.reach import ReachedLoadHost, sent_driver
 
 CELL = CellHosts(CellHost("db1", HostRole.SERVER, "db1"), (THERE.host, OTHER.host))
 LOST = LoadHostLostError("pgdyno-driver on client1 failed", host="client1")

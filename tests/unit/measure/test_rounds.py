@@ -56,6 +56,9 @@ class Seats:
     def load(self, *_: object) -> None:
         """Load nothing."""
 
+    def schema_changes(self, *_: object) -> tuple[()]:
+        return ()
+
     def why_uncounted(self, _: object) -> str:
         return "nothing is started"
 

@@ -10,11 +10,11 @@ import pytest
 
 from pgdyno.base.errors import UsageError
 from pgdyno.base.facts import Fact
+from pgdyno.plan.degrees.causes import Inquiry
 from pgdyno.plan.degrees.degree_text import headline
-from pgdyno.plan.degrees.inquiry import Inquiry
 from pgdyno.plan.explain_degree import check_statement, degree_of
 from pgdyno.postgres.guc import Guc
-from pgdyno.postgres.parallel_degree import Hazard, Limit, Pools, Scan, Table
+from pgdyno.postgres.parallel_degree import Hazard, Pools, Scan, Table
 from pgdyno.postgres.planner.parallel_plan import Plan
 
 BOTH_FREE = Pools(8, 8, Fact(0, "test"), Fact(1, "test"))
@@ -79,34 +79,6 @@ def guc(name: str, value: str) -> Guc:
     return Guc(name, value, unit, "string", "user", "default", None, None)
 
 
-def limits(planner: OneScan, workers: int | None = None) -> tuple[int, list[Limit]]:
-    inquiry = planner.inquiry()
-    degree = degree_of(inquiry, planner.plan({}), BOTH_FREE, workers)
-    return degree.planned, [cause.limit for cause in degree.causes]
-
-
-def test_each_limit_is_found_by_changing_it_alone() -> None:
-    assert limits(OneScan(5000)) == (2, [Limit.TABLE_SIZE])
-    assert limits(OneScan(30_000)) == (2, [Limit.CAP])
-    assert limits(OneScan(30_000, option=1)) == (1, [Limit.RELOPTION])
-    assert limits(OneScan(30_000, option=0)) == (0, [Limit.RELOPTION])
-    assert limits(OneScan(30_000, max_parallel_workers_per_gather="0")) == (0, [Limit.CAP])
-    assert limits(OneScan(30_000, parallel_setup_cost="99999")) == (0, [Limit.SETUP_COST])
-    assert limits(OneScan(500)) == (0, [Limit.TABLE_SIZE, Limit.SETUP_COST])
-
-
-def test_what_nobody_can_explain_is_said_to_be_so() -> None:
-    planner = OneScan(30_000, is_shared=False)
-    degree = degree_of(planner.inquiry(), planner.plan({}), BOTH_FREE, 4)
-    assert headline(degree) == "0 workers planned: an undetermined limit"
-    assert degree.advice is not None
-    assert not degree.advice.is_certain
-    assert degree.advice.obstacle is not None
-    assert degree.advice.obstacle.startswith(
-        "no limit that can be tested gives this number when changed; an undetermined limit: "
-    )
-
-
 class Unexplained(OneScan):
     """Workers of an unknown scan, such as an extension's: only the cap can be determined."""
 
@@ -125,57 +97,6 @@ def test_what_was_not_found_out_does_not_keep_settings_from_being_tried() -> Non
     beyond = degree_of(planner.inquiry(), planner.plan({}), BOTH_FREE, 5).advice
     assert beyond is not None
     assert (beyond.steps, beyond.is_certain) == ((), False)
-
-
-def test_a_function_is_named_where_nothing_else_helps() -> None:
-    planner = OneScan(30_000, is_shared=False)
-    hazard = Hazard("f", ("s.f(integer)",), is_unsafe=True, is_builtin=False, is_certain=True)
-    degree = degree_of(planner.inquiry((hazard,)), planner.plan({}), BOTH_FREE, None)
-    assert headline(degree) == "0 workers planned: the parallel-unsafe function s.f(integer) decided"
-
-
-@pytest.mark.parametrize(
-    ("planner", "workers", "statements"),
-    [
-        (OneScan(30_000), 2, []),
-        (OneScan(30_000), 4, ["SET max_parallel_workers_per_gather = 4"]),
-        (OneScan(30_000), 1, ["SET max_parallel_workers_per_gather = 1"]),
-        (OneScan(30_000), 0, ["SET max_parallel_workers_per_gather = 0"]),
-        (
-            OneScan(30_000),
-            6,
-            ["SET max_parallel_workers_per_gather = 6", "ALTER TABLE s.t SET (parallel_workers = 6)"],
-        ),
-        (OneScan(30_000, option=1), 2, ["ALTER TABLE s.t SET (parallel_workers = 2)"]),
-        (
-            OneScan(1500, max_parallel_workers_per_gather="8"),
-            3,
-            ["SET parallel_setup_cost = 0", "ALTER TABLE s.t SET (parallel_workers = 3)"],
-        ),
-        (
-            OneScan(30_000),
-            9,
-            [
-                "SET max_parallel_workers_per_gather = 9",
-                "ALTER TABLE s.t SET (parallel_workers = 9)",
-                "SET max_parallel_workers = 9",
-                "ALTER SYSTEM SET max_worker_processes = 10",
-            ],
-        ),
-    ],
-)
-def test_the_advice_is_the_shortest_list(planner: OneScan, workers: int, statements: list[str]) -> None:
-    advice = degree_of(planner.inquiry(), planner.plan({}), BOTH_FREE, workers).advice
-    assert advice is not None
-    assert [step.statement for step in advice.steps] == statements
-
-
-def test_an_option_that_is_set_cannot_be_tried() -> None:
-    planner = OneScan(30_000, option=1)
-    advice = degree_of(planner.inquiry(), planner.plan({}), BOTH_FREE, 2).advice
-    assert advice is not None
-    assert advice.tried_workers is None
-    assert [step.is_tried for step in advice.steps] == [False]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from pgdyno.builds.built_servers import known_builds
 from pgdyno.builds.product.manifest import Manifest
 from pgdyno.model.plans.plan import KERNEL, SERVER, SETTING, Change, Effect, Layer, Plan, PlanLine, Risk
 from pgdyno.model.plans.recipe import KnownBuild
-from pgdyno.plan.subject import without_idling
 from pgdyno.postgres.process.workspace import Workspace
 
 
@@ -84,10 +83,3 @@ def test_from_a_build_only_newer_ones_are_a_step_forward(
         os.utime(prefix, (at, at))
     assert known_builds(builds_place, in_use / "bin") == (KNOWN,)
     assert known_builds(builds_place, newer / "bin") == ()
-
-
-def test_how_cpus_idle_is_left_to_the_measurement_and_the_rest_of_a_plan_is_not() -> None:
-    length = line(Layer.SYSTEM, KERNEL, "/sys/module/haltpoll/parameters/guest_halt_poll_ns", "200000")
-    memory = line(Layer.APPLICATION, SETTING, "work_mem", "8MB")
-    left = without_idling(Plan((memory, length), (), (), None))
-    assert (left.lines, left.layers) == ((memory,), (Layer.APPLICATION,))

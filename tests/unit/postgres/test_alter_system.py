@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgdyno.base.errors import SettingError
-from pgdyno.postgres.alter_system import list_elements, statement_values
+from pgdyno.postgres.alter_system import list_elements, statement_values, unquoted
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,20 @@ def test_what_alter_system_cannot_store_is_refused(name: str, value: str, messag
     with pytest.raises(SettingError) as caught:
         statement_values(name, value)
     assert caught.value.message == f'ALTER SYSTEM cannot set "{name}" {message}'
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("8MB", "8MB"),
+        ("'8MB'", "8MB"),
+        ("''", ""),
+        ("'it''s'", "it's"),
+        (r"'it\'s'", "it's"),
+        (r"'a\tb\nc\\d'", "a\tb\nc\\d"),
+        (r"'\101\7x'", "A\ax"),
+        (r"'\q'", "q"),
+    ],
+)
+def test_a_text_stands_for_the_value_that_the_server_reads(text: str, value: str) -> None:
+    assert unquoted(text) == value

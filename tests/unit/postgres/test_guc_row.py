@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from tests.fix_settings import MAJORS, SETTINGS
+from tests.fix_settings import MAJORS, rows_of
 
 from pgdyno.base.errors import ServerError
 from pgdyno.postgres.guc import guc_of
@@ -27,7 +25,7 @@ def row(**other: object) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("major", MAJORS)
 def test_all_settings_of_every_version_are_taken(major: int) -> None:
-    dumped = json.loads((SETTINGS / f"{major}.json").read_text(encoding="utf-8"))["settings"]
+    dumped = rows_of(major)
     assert len(dumped) > 300
     assert [guc_of(tuple(one.get(column) for column in COLUMNS)).name for one in dumped] == [
         one["name"] for one in dumped

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.base.errors import MeasurementError
-from pgdyno.profile.callgrind import TAKEN, parse_callgrind
-from pgdyno.profile.simulation import SimulatedRun, of_simulation, spread
+from pgdyno.profile.callgrind import TAKEN, SimulatedRun, of_simulation, parse_callgrind, spread
 
 RECORDED = """\
 # callgrind format

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -12,18 +13,20 @@ import numpy as np
 import pytest
 from tests.golden.synthetic import experiment
 
+from pgdyno.measure.blocks.attribution import tail_mean
 from pgdyno.measure.blocks.observation import count_slices
-from pgdyno.measure.blocks.tail import tail_mean
 from pgdyno.measure.blocks.transactions import Transactions
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import TAIL_MEAN
 from pgdyno.model.experiments.slices import Slice
+from pgdyno.model.variants.schema_sql import SchemaChange
+from pgdyno.model.variants.variant import Variant
 from pgdyno.results.bundle import export_bundle, verify_bundle
 from pgdyno.results.bundle_import import import_bundle
 from pgdyno.store.bundle import pack_bundle
 from pgdyno.store.documents import dump_experiment
 from pgdyno.store.experiments import open_store
-from pgdyno.store.histograms_file import FILE
+from pgdyno.store.series import FILE
 
 MS = 1_000_000
 TURNS = [Slice(0, 0, 100 * MS, (1, 1)), Slice(0, 300 * MS, 400 * MS, (1, 1))]
@@ -139,3 +142,29 @@ def with_file(tmp_path: Path, text: str) -> Path:
     document = json.dumps(dump_experiment(measured())).encode()
     path.write_bytes(pack_bundle("x", {"experiment.json": document, FILE: text.encode()}))
     return path
+
+
+def test_sql_of_variants_is_in_a_bundle_verbatim_and_its_text_warns_of_that(tmp_path: Path) -> None:
+    sql = "CREATE INDEX vip ON orders (id) WHERE email = 'kim.possible@example.org'"
+    baseline, other, *others = experiment().variants
+    changed = replace(
+        experiment(),
+        question=f"How does {other.name}:sql={sql} compare?",
+        variants=(baseline, Variant(other.name, {"sql": sql}), *others),
+        schema_changes=(SchemaChange(other.name, experiment().workloads[0], (sql,), 0.1, 8192, 0, 4096),),
+    )
+    warning = (
+        "The bundle contains the SQL of variants verbatim, with its constants and the names of tables, "
+        "columns and indexes: in experiment.json (variants, question, schema_changes, notes), above and in "
+        "report.html. Read it before you pass the bundle on."
+    )
+    with zipfile.ZipFile(export_bundle(changed, tmp_path / "b.zip")) as bundle:
+        texts = {Path(name).name: bundle.read(name).decode() for name in bundle.namelist()}
+    assert warning in " ".join(texts["README.txt"].split())
+    assert sql in texts["README.txt"]
+    document = json.loads(texts["experiment.json"])
+    assert document["variants"][1]["settings"] == {"sql": sql}
+    assert document["schema_changes"][0]["statements"] == [sql]
+    with zipfile.ZipFile(export_bundle(experiment(), tmp_path / "c.zip")) as bundle:
+        readme = next(name for name in bundle.namelist() if name.endswith("README.txt"))
+        assert "SQL of variants" not in bundle.read(readme).decode()

@@ -78,14 +78,14 @@ def test_experiments_without_steps_have_an_empty_list() -> None:
     assert comparison_document(without_steps())["steps"] == []
 
 
-def gated(workload: str) -> int:
+def gated(workload: str, *notes: str) -> int:
     """Return the exit code of one step in which throughput is nowhere worse."""
     whole = experiment()
     verdicts = [v for v in whole.verdicts if v.workload == f"insert-benchmark-{workload}"]
     kept = tuple(
         replace(v, decision=Decision.EQUIVALENT if v.effect is not None else v.decision) for v in verdicts
     )
-    return gate_code(replace(whole, verdicts=kept))
+    return gate_code(replace(whole, verdicts=kept, notes=notes))
 
 
 def test_a_variant_that_misses_a_rate_which_the_baseline_keeps_is_a_regression() -> None:
@@ -95,3 +95,8 @@ def test_a_variant_that_misses_a_rate_which_the_baseline_keeps_is_a_regression()
 def test_where_the_baseline_misses_it_nothing_is_known() -> None:
     assert gated("qp1000") == 6
     assert gated("qr500") == 0
+
+
+def test_a_variant_that_could_not_be_measured_is_inconclusive() -> None:
+    assert gated("qr500", "idx is a failed trial: the SQL of idx failed at statement 1 of 1") == 6
+    assert gated("qr1000", "idx is a failed trial: the SQL of idx failed at statement 1 of 1") == 5

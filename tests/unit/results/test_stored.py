@@ -17,7 +17,6 @@ from tests.golden.synthetic import READ_ONLY, experiment
 from tests.golden.synthetic_tuning import tuning
 
 from pgdyno.base.errors import LockHeldError, StorageError
-from pgdyno.cli.main import main
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.slices import Slice
 from pgdyno.postgres.process.local_machine import workspace
@@ -61,42 +60,12 @@ def spoilt_document() -> str:
     return json.dumps(document)
 
 
-@pytest.mark.parametrize("document", [spoilt_document(), "", "{", "[]", "\x1b[2J", '{"id": 1e999}'])
-def test_an_experiment_that_cannot_be_read_is_one_line_of_the_list(
-    store_file: Path, document: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store(experiment(), replace(experiment(), id="another", created="2001-01-01T00:00:00Z"))
-    spoil(store_file, document)
-    main(["report", "--list"])
-    assert capsys.readouterr().out == (
-        f"{ID:45} unreadable: pgdyno report {ID} shows the reason\n{'another':45} {experiment().question}\n"
-    )
-    main(["experiments", "list", "--json"])
-    listed = json.loads(capsys.readouterr().out)["experiments"]
-    assert [one["problem"] for one in listed] == [f'the experiment "{ID}" cannot be read', None]
-    with pytest.raises(StorageError) as caught:
-        load_stored(ID)
-    assert caught.value.message == f'the experiment "{ID}" cannot be read'
-    assert caught.value.detail
-    assert caught.value.hint == (
-        f"upgrade pgdyno if a newer version stored it; otherwise: pgdyno experiments delete {ID}"
-    )
-    main(["experiments", "delete", ID])
-    assert [one.id for one in list_stored()] == ["another"]
-
-
 def test_the_reason_names_the_member(store_file: Path) -> None:
     store(experiment())
     spoil(store_file, spoilt_document())
     with pytest.raises(StorageError) as caught:
         load_stored(ID)
     assert caught.value.detail == "design.slice_s: input should be a valid number"
-
-
-def test_a_question_of_several_lines_is_one_line_of_the_list(capsys: pytest.CaptureFixture[str]) -> None:
-    store(replace(experiment(), question="Is it?\n20260101-000000-fake   Planted\x1b[2J"))
-    main(["experiments", "list"])
-    assert capsys.readouterr().out == f"{ID:45} Is it? 20260101-000000-fake Planted\ufffd[2J\n"
 
 
 def test_figures_that_are_no_numbers_are_not_stored() -> None:
@@ -149,36 +118,6 @@ def test_what_was_deleted_can_be_imported_again(tmp_path: Path) -> None:
         assert opened.slices(ID, READ_ONLY, 0, 0) == ()
         assert opened.origins() == {}
     assert import_bundle(path).is_new
-
-
-def test_deleting_takes_the_experiment_its_series_and_its_report(
-    store_file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = replace(experiment(), id="other")
-    store(experiment(), other)
-    with closing(open_store()) as opened:
-        opened.add_slice(ID, READ_ONLY, 0, 0, Slice(0, 1, 2, (3, 4)))
-        opened.add_slice("other", READ_ONLY, 0, 0, Slice(0, 1, 2, (3, 4)))
-    report, others = write_report(experiment()), write_report(other)
-    main(["experiments", "delete", ID, ID])
-    assert capsys.readouterr().out == f"Deleted {ID}\n"
-    assert not report.exists()
-    assert others.exists()
-    with closing(sqlite3.connect(store_file)) as connection:
-        for query in ("SELECT DISTINCT experiment FROM block", "SELECT DISTINCT experiment FROM slice"):
-            assert connection.execute(query).fetchall() == [("other",)]
-    assert load_stored("other") == other
-    main(["experiments", "delete", "other", "--json"])
-    assert json.loads(capsys.readouterr().out)["deleted"] == ["other"]
-    assert list_stored() == []
-
-
-def test_an_unknown_experiment_is_refused_and_none_is_deleted() -> None:
-    store(experiment())
-    with pytest.raises(StorageError) as caught:
-        delete_stored([ID, "nothing"])
-    assert str(caught.value) == f'no experiment "nothing"\nDETAIL:  the newest are: {ID}'
-    assert load_stored(ID) == experiment()
 
 
 def test_none_is_deleted_while_a_pgdyno_measures() -> None:

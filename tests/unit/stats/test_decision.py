@@ -6,14 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from pgdyno.model.experiments.experiment import Stopping
 from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.experiments.verdict import Decision, Equivalence, Interval, Verdict
-from pgdyno.stats.decision import adjust, decide
+from pgdyno.stats.decision import adjust, adjusted_p_values, decide, signed_rank_p_value
 
 CHANGED = [[0.031], [0.018], [0.044], [0.027], [0.012], [0.038]]
 UNCHANGED = [[0.003], [-0.006], [0.008], [-0.002], [0.005], [-0.007], [0.004], [0.001]]
@@ -211,3 +213,39 @@ def test_a_decision_always_rests_on_an_interval_that_contains_the_effect(
     else:
         assert verdict.effect is not None
         assert verdict.interval.low <= verdict.effect <= verdict.interval.high
+
+
+@pytest.mark.parametrize(
+    ("p_values", "adjusted"),
+    [
+        ((0.01, 0.04, 0.03, 0.005), (0.03, 0.06, 0.06, 0.02)),
+        ((0.6, 0.02, 0.02, 0.5), (1.0, 0.08, 0.08, 1.0)),
+        ((0.03,), (0.03,)),
+        ((), ()),
+    ],
+)
+def test_adjusted_p_values_are_those_of_p_adjust(
+    p_values: tuple[float, ...], adjusted: tuple[float, ...]
+) -> None:
+    assert adjusted_p_values(p_values) == pytest.approx(adjusted)
+
+
+def test_the_p_value_is_that_of_wilcox_test() -> None:
+    """R 4.2.2: wilcox.test(x)$p.value."""
+    x = np.array([0.031, 0.018, -0.004, 0.027, 0.012, 0.038, -0.009, 0.021, 0.016, 0.007])
+    assert signed_rank_p_value(x) == pytest.approx(0.013671875)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(-10, 10), min_size=1, max_size=60).filter(any))
+def test_it_is_scipys_with_ties_and_rounds_without_change(x: list[int]) -> None:
+    expected = float(stats.wilcoxon(x).pvalue)
+    assert signed_rank_p_value(np.array(x, dtype=float)) == pytest.approx(expected, rel=1e-9)
+
+
+@settings(max_examples=30)
+@given(st.sets(st.integers(1, 1000), min_size=1, max_size=60), st.data())
+def test_it_is_scipys_without_ties(sizes: set[int], data: st.DataObject) -> None:
+    x = [data.draw(st.sampled_from((-size, size))) for size in sizes]
+    expected = float(stats.wilcoxon(x).pvalue)
+    assert signed_rank_p_value(np.array(x, dtype=float)) == pytest.approx(expected, rel=1e-9)

@@ -11,6 +11,7 @@ import pytest
 from pgdyno.base.facts import Unknown
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.stats import nested
+from pgdyno.stats.nested import mean_amount
 from pgdyno.stats.sample import Sample
 
 # Yield of dyestuff by batch: Davies, Goldsmith (1972), Statistical Methods in Research and Production, table
@@ -147,3 +148,22 @@ def test_a_bias_of_the_experiment_widens_the_interval_as_welch_and_satterthwaite
     assert float(found.df) == pytest.approx(25 * float(plain.df))
     assert float(plain.df) == pytest.approx(6)
     assert nested.with_bias(plain, 0.0) is plain
+
+
+def test_the_interval_is_students() -> None:
+    """By hand: mean 3, standard deviation sqrt(2.5), t 2.776445 with four degrees of freedom."""
+    found = mean_amount([3.0, 1.0, 5.0, 2.0, 4.0], 0.95)
+    assert found.mean == pytest.approx(3.0)
+    assert found.low == pytest.approx(3 - 2.776445 * (2.5 / 5) ** 0.5, rel=1e-6)
+    assert found.high == pytest.approx(3 + 2.776445 * (2.5 / 5) ** 0.5, rel=1e-6)
+    assert found.is_distinguishable
+
+
+def test_an_interval_with_nothing_in_it_is_told() -> None:
+    assert not mean_amount([3.0, -1.0, 5.0, -2.0, 1.0], 0.95).is_distinguishable
+    assert mean_amount([-3.0, -3.1, -2.9, -3.05, -2.95], 0.95).is_distinguishable
+
+
+def test_what_is_not_finite_is_refused() -> None:
+    with pytest.raises(ValueError, match="not finite"):
+        mean_amount([1.0, float("nan"), 2.0], 0.95)

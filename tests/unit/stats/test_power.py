@@ -11,8 +11,8 @@ import pytest
 from scipy import special
 
 from pgdyno.model.experiments.verdict import VarianceComponents
-from pgdyno.stats.autocorrelation import POWER_ALLOWANCE
 from pgdyno.stats.power import detectable_effect, detectable_noncentrality, minimum_detectable_effect
+from pgdyno.stats.sample import POWER_ALLOWANCE
 
 
 @pytest.mark.parametrize(

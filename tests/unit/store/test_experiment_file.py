@@ -153,3 +153,19 @@ def test_an_endless_block_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(ExperimentFileError) as caught:
         read_experiment_file(write(tmp_path, GOOD.replace("rounds = 4", "block_s = inf")))
     assert caught.value.detail == '"design.block_s": input should be a finite number, found inf'
+
+
+def test_a_variant_of_a_file_may_have_sql(tmp_path: Path) -> None:
+    sql = 'sql = ["CREATE INDEX ON orders (customer_id);", "ANALYZE"]'
+    text = GOOD.replace("settings =", f"{sql}\nsettings =")
+    study = read_experiment_file(write(tmp_path, text))
+    assert study.variants[1].statements == ("CREATE INDEX ON orders (customer_id)", "ANALYZE")
+    assert study.variants[1].gucs == {"shared_buffers": "1GB"}
+    assert study.variants[0].statements == ()
+
+
+def test_sql_among_the_settings_or_factors_is_refused(tmp_path: Path) -> None:
+    text = GOOD.replace("shared_buffers", "sql")
+    with pytest.raises(ExperimentFileError) as caught:
+        read_experiment_file(write(tmp_path, text))
+    assert 'sql is no setting: write [variants.NAME] sql = ["CREATE INDEX …"]' in (caught.value.detail or "")

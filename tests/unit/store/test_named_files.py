@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.errors import PgdynoError
-from pgdyno.remote.cells.given_cell import read_cell
+from pgdyno.cli.measuring import parsed_variant
+from pgdyno.remote.inventory import read_cell
 from pgdyno.results.bundle_import import import_bundle
 from pgdyno.store.bundle import check_bundle
 from pgdyno.store.experiment_file import read_experiment_file
@@ -30,6 +31,7 @@ READERS: tuple[tuple[str, Callable[[Path], object]], ...] = (
     ("a.zip", import_bundle),
     ("a.dump", digest_of),
     ("a.sql", lambda path: parse_script(str(path))),
+    ("a.sql", lambda path: parsed_variant(f"idx:sql={path}")),
 )
 
 

@@ -9,8 +9,16 @@ import pytest
 
 from pgdyno.base.errors import StorageError, UsageError
 from pgdyno.model.plans.plan import Layer
-from pgdyno.model.tuning.space import Dimension, Space
-from pgdyno.model.tuning.tuning import Removal, RoundRatios, Trial, TrialRound, TrialState, Tuning
+from pgdyno.model.tuning.tuning import (
+    Dimension,
+    Removal,
+    RoundRatios,
+    Space,
+    Trial,
+    TrialRound,
+    TrialState,
+    Tuning,
+)
 from pgdyno.store.tunings import load_tuning, save_tuning, tuning_of
 
 TUNING = Tuning(

@@ -19,16 +19,19 @@ from pgdyno.model.experiments.captured import (
     CapturedWorkload,
     ColumnValue,
     Constant,
+    Invariant,
+    Is,
     Letters,
     NewKey,
+    NoRows,
     Omitted,
     OneOf,
     Ordinal,
     RangeEnd,
     ReturnedValue,
     SameValue,
+    Unchanged,
 )
-from pgdyno.model.experiments.invariant import Invariant, Is, NoRows, Unchanged
 from pgdyno.postgres.statement_counts import Seen
 from pgdyno.store.workload_file import read_workload_file, workload_name, write_workload_file
 
@@ -338,6 +341,16 @@ def test_a_statement_of_many_columns_is_read_again(tmp_path: Path, between: str)
     written = replace(WORKLOAD, statements=(*WORKLOAD.statements, long))
     write_workload_file(tmp_path / "w.toml", written)
     assert read_workload_file(tmp_path / "w.toml") == written
+
+
+def test_favoured_positions_of_many_parameters_are_read_again(tmp_path: Path) -> None:
+    positions = tuple(round(bucket / 41, 9) for bucket in range(41))
+    text = f"CALL p({', '.join(f'${number}' for number in range(1, 21))})"
+    wide = CapturedStatement("wide", text, SEEN, favours=dict.fromkeys(range(1, 21), positions))
+    written = replace(WORKLOAD, statements=(*WORKLOAD.statements, wide))
+    write_workload_file(tmp_path / "w.toml", written)
+    assert read_workload_file(tmp_path / "w.toml") == written
+    assert "[statement.favours]\n1 = [0.0, 0.024390244, " in (tmp_path / "w.toml").read_text()
 
 
 def test_a_file_that_takes_minutes_to_parse_is_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.sharing import MEMORY_SHARE
 from pgdyno.plan.peers import load
 from pgdyno.plan.peers._contract import PeerFacts, Purpose
-from pgdyno.plan.peers.configured import configured_peers
+from pgdyno.plan.peers.comparable import configured_peers
 from pgdyno.store.experiments import open_store
 from pgdyno.studies.bundled.peers import MEMORY
 from pgdyno.studies.peer_machine import memory_for_each

@@ -10,7 +10,7 @@ from tests.golden.synthetic import experiment
 
 from pgdyno.base.errors import UsageError
 from pgdyno.base.ports import Progress
-from pgdyno.host.io_uring import IoUringCause, IoUringObstacle
+from pgdyno.host.probes import IoUringCause, IoUringObstacle
 from pgdyno.measure.bundled_study import IoSupport
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Design, Experiment

@@ -83,18 +83,3 @@ def test_workloads_without_a_profile_leave_their_time_to_the_search() -> None:
     }
     asked = TuneRequest(Conditions(None, of_others, Design()), Variant("default"), 1200.0)
     assert configurations(asked) == configurations(going_on(asked))
-
-
-def test_a_search_for_several_aims_is_not_gone_on_with() -> None:
-    with pytest.raises(
-        UsageError, match='the search "stored" was for several aims: throughput, wal'
-    ) as caught:
-        trials_within(going_on(request(1200, READ_WRITE), "throughput", "wal"))
-    assert caught.value.hint == "begin a new search, without --resume: it is for throughput"
-
-
-def test_a_search_by_a_sampler_that_was_removed_is_not_gone_on_with() -> None:
-    stored = replace(tuning(), id="old", experiment=None, sampler="tpe")
-    save_tuning(workspace().experiments(), stored)
-    with pytest.raises(UsageError, match='the search "old" used the sampler "tpe", which was removed'):
-        trials_within(replace(request(1200, READ_WRITE), resume="old"))

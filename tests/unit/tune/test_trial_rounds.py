@@ -14,7 +14,7 @@ from pgdyno.cli.output import Lines
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design
 from pgdyno.model.experiments.metric import THROUGHPUT
-from pgdyno.model.tuning.space import Point, Space
+from pgdyno.model.tuning.tuning import Point, Space
 from pgdyno.model.variants.variant import Variant
 from pgdyno.tune.trial_rounds import TrialRounds
 

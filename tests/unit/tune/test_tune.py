@@ -12,8 +12,7 @@ from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.plans.plan import Layer, Plan
-from pgdyno.model.tuning.space import BUILD, Dimension, Space
-from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState, Tuning
+from pgdyno.model.tuning.tuning import BUILD, Dimension, Space, Trial, TrialRound, TrialState, Tuning
 from pgdyno.model.variants.variant import Variant
 from pgdyno.plan.engine.sharing import Memory
 from pgdyno.tune.searched_space import Searched

@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-import pytest
-
-from pgdyno.base.errors import UsageError
 from pgdyno.cli.output import Lines
 from pgdyno.measure.arenas.attached_arena import AttachedArena
 from pgdyno.measure.arenas.attached_server import AttachedBase
-from pgdyno.measure.conditions import Conditions
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, DesignKind
 from pgdyno.model.plans.plan import Layer
-from pgdyno.model.tuning.limits import OwnerLimits
-from pgdyno.model.tuning.space import Dimension, Point, Space
-from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState, Tuning
+from pgdyno.model.tuning.tuning import (
+    Dimension,
+    OwnerLimits,
+    Point,
+    Space,
+    Trial,
+    TrialRound,
+    TrialState,
+    Tuning,
+)
 from pgdyno.model.variants.variant import Variant
-from pgdyno.tune.budget import trials_in_place
-from pgdyno.tune.rounds_in_place import RoundsInPlace, as_valid, design_in_place
+from pgdyno.tune.budget import RoundsInPlace, as_valid, design_in_place
 from pgdyno.tune.tune_in_place import without_winner
-from pgdyno.tune.tune_request import TuneRequest
-from pgdyno.workload.workload_choice import find_workloads
 
 
 def trial(number: int, point: Point, state: TrialState) -> Trial:
@@ -51,16 +51,6 @@ def test_trials_are_whole_and_with_limits_in_turns_of_a_second() -> None:
     assert design_in_place(Design(block_s=0.5), OwnerLimits(memory_bytes=1)).slice_s == 0.5
 
 
-def test_a_budget_that_is_too_small_is_refused_with_one_that_does() -> None:
-    conditions = Conditions(None, find_workloads(("pgbench-select",), (), None), Design())
-    with pytest.raises(UsageError, match="is too small for a search") as caught:
-        trials_in_place(TuneRequest(conditions, Variant("default"), 60.0), OwnerLimits())
-    assert caught.value.hint is not None
-    minutes = int(caught.value.hint.removeprefix("--budget ").partition("m")[0])
-    enough = TuneRequest(conditions, Variant("default"), 60.0 * minutes)
-    assert "configurations of about" in trials_in_place(enough, OwnerLimits())
-
-
 def test_an_answer_that_went_over_a_limit_is_not_tried_again() -> None:
     dimension = Dimension(
         "commit_delay", Layer.APPLICATION, ("10", "100"), "0", brings={"commit_siblings": "1"}
@@ -87,12 +77,3 @@ def test_rounds_that_the_owners_work_disturbs_are_taken_and_counted() -> None:
     assert as_valid([quiet]) == ([quiet], False)
     assert as_valid([quiet, busy]) == ([quiet, quiet], True)
     assert as_valid([of_one]) == ([quiet], True)
-
-
-def test_restarts_and_copies_of_large_data_need_a_larger_budget() -> None:
-    def trials(scale: int, *, may_restart: bool) -> str:
-        workloads = find_workloads(("pgbench-tpcb",), (), scale)
-        request = TuneRequest(Conditions(None, workloads, Design()), Variant("default"), 36_000.0)
-        return trials_in_place(request, OwnerLimits(), may_restart=may_restart)
-
-    assert trials(1, may_restart=True) != trials(1, may_restart=False) != trials(1000, may_restart=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext as does_not_raise
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -70,9 +71,10 @@ def refusal(**changes: str) -> str:
 
 
 def test_a_server_as_it_is_installed_can_log_a_sample() -> None:
-    for major in (14, 18):
-        check_unlogged(server_of(major))
-    check_unlogged(server_of(changes={"log_min_duration_statement": "1s", "log_statement": "none"}))
+    with does_not_raise():
+        for major in (14, 18):
+            check_unlogged(server_of(major))
+        check_unlogged(server_of(changes={"log_min_duration_statement": "1s", "log_statement": "none"}))
 
 
 def test_a_log_with_statements_of_other_transactions_is_refused() -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgdyno.measure.decisions.notes import method_notes
-from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.experiments.workload import DUMP, DataSet, PgbenchScripts, ResetPolicy, Workload
 from pgdyno.workload.workload_choice import digest_of, read_copy_note, write_copy_note
 
 
@@ -29,20 +26,6 @@ def test_a_note_is_not_written_through_a_link(tmp_path: Path) -> None:
     write_copy_note(dump, "made-up rows")
     assert victim.read_text() == "kept"
     assert read_copy_note(dump, digest_of(dump)) == "made-up rows"
-
-
-def test_an_experiment_says_once_what_rows_its_workload_runs_on() -> None:
-    def workload(rows: str | None) -> Workload:
-        return Workload(
-            name="shop",
-            title="captured",
-            data_set=DataSet("copy", 1, 1, maker=DUMP, rows=rows),
-            reset=ResetPolicy.KEEP,
-            kind=PgbenchScripts(()),
-        )
-
-    assert method_notes([workload("made-up rows")] * 2, Design())[-1:] == ("shop runs on made-up rows",)
-    assert not any("runs on" in one for one in method_notes([workload(None)], Design()))
 
 
 def test_a_note_of_an_earlier_version_says_that_the_locale_is_unknown(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 //! A client of a captured workload: chooses a kind of transaction, and draws its calls and their parameters.
 
+use std::sync::Arc;
+
 use super::ROLE;
 use super::options::{CapturedOptions, CapturedTransaction};
-use super::parameter::{Choice, Parameter};
+use super::parameter::{Choice, Parameter, Texts};
 use crate::random::Random;
 use crate::workload::data_set::write_integer;
 use crate::workload::{Client, Next, Place, StatementId, Transaction};
@@ -29,16 +31,25 @@ struct Call {
 }
 
 impl CapturedClient {
-    pub(super) fn new(options: &CapturedOptions, place: Place) -> Self {
+    pub(super) fn new(options: &CapturedOptions, samples: &[Arc<Texts>], place: Place) -> Self {
         Self {
             choice: Choice::new(options.transactions.iter().map(|one| one.weight)),
-            transactions: options.transactions.iter().map(|one| calls(options, one, place)).collect(),
+            transactions: options
+                .transactions
+                .iter()
+                .map(|one| calls(options, one, samples, place))
+                .collect(),
             random: Random::stream(place.seed, ROLE, place.client),
         }
     }
 }
 
-fn calls(options: &CapturedOptions, transaction: &CapturedTransaction, place: Place) -> Vec<Call> {
+fn calls(
+    options: &CapturedOptions,
+    transaction: &CapturedTransaction,
+    samples: &[Arc<Texts>],
+    place: Place,
+) -> Vec<Call> {
     let call = |one: &super::options::CapturedCall| Call {
         statement: one.statement,
         text: Some(&options.statements[one.statement]).filter(|it| !it.prepared).map(|it| it.sql.clone()),
@@ -46,7 +57,7 @@ fn calls(options: &CapturedOptions, transaction: &CapturedTransaction, place: Pl
         parameters: one
             .parameters
             .iter()
-            .map(|draw| Parameter::new(draw, place.client, place.clients))
+            .map(|draw| Parameter::new(draw, samples, place.client, place.clients))
             .collect(),
         drawn: vec![None; one.parameters.len()],
         place: None,

@@ -49,11 +49,8 @@ pub enum Draw {
     },
     /// One of several texts.
     OneOf {
-        /// The texts.
-        values: Vec<String>,
-        /// Relative weights; default: equal.
-        #[serde(default)]
-        weights: Vec<f64>,
+        /// Index of the sample that has the texts.
+        sample: usize,
     },
     /// A number from a histogram with equally frequent buckets.
     Histogram {
@@ -131,9 +128,9 @@ pub enum Draw {
 }
 
 impl Draw {
-    /// Checks the specification; the error is the reason. `earlier` holds the parameter counts of the calls
-    /// up to this one, `at` the indices of this call and parameter.
-    pub(super) fn check(&self, earlier: &[usize], at: (usize, usize)) -> Result<(), String> {
+    /// Checks the specification; the error is the reason. `samples` is their number, `earlier` holds the
+    /// parameter counts of the calls up to this one, `at` the indices of this call and parameter.
+    pub(super) fn check(&self, samples: usize, earlier: &[usize], at: (usize, usize)) -> Result<(), String> {
         match self {
             Self::Integer { low, high, .. } => {
                 require(low <= high && low.abs_diff(*high) < MAX_DISTANCE, || {
@@ -148,7 +145,9 @@ impl Draw {
                     format!("the distribution takes no parameter {parameter}")
                 })
             }
-            Self::OneOf { values, weights } => check_values(values, weights),
+            Self::OneOf { sample } => {
+                require(*sample < samples, || format!("sample {sample} of {samples} does not exist"))
+            }
             Self::Histogram { bounds, scale } => check_histogram(bounds, *scale),
             Self::Text { least, most } => require(least <= most && *most <= MAX_TEXT, || {
                 format!("a text cannot have {least} to {most} letters")
@@ -165,9 +164,9 @@ impl Draw {
             }),
             Self::Array { of, length } => {
                 require(*length <= MAX_LENGTH, || format!("{length} elements are too many for an array"))?;
-                check_part(of, earlier, at)
+                check_part(of, samples, earlier, at)
             }
-            Self::Mixture { parts } => check_mixture(parts, earlier, at),
+            Self::Mixture { parts } => check_mixture(parts, samples, earlier, at),
             Self::Sequence { part, parts, .. } => {
                 require(part < parts, || format!("part {part} of {parts} does not exist"))
             }
@@ -192,7 +191,7 @@ fn check_earlier(place: (usize, usize), earlier: &[usize], at: (usize, usize)) -
     })
 }
 
-fn check_values(values: &[String], weights: &[f64]) -> Result<(), String> {
+pub(super) fn check_values(values: &[String], weights: &[f64]) -> Result<(), String> {
     require(!values.is_empty(), || "the list of values is empty".into())?;
     require(weights.is_empty() || weights.len() == values.len(), || {
         format!("{} values have {} weights", values.len(), weights.len())
@@ -206,21 +205,26 @@ fn check_histogram(bounds: &[i64], scale: u32) -> Result<(), String> {
     require(scale <= MAX_SCALE, || format!("{scale} decimals are too many"))
 }
 
-fn check_mixture(parts: &[(f64, Draw)], earlier: &[usize], at: (usize, usize)) -> Result<(), String> {
+fn check_mixture(
+    parts: &[(f64, Draw)],
+    samples: usize,
+    earlier: &[usize],
+    at: (usize, usize),
+) -> Result<(), String> {
     require(!parts.is_empty(), || "a mixture has no parts".into())?;
     check_weights(&parts.iter().map(|(weight, _)| *weight).collect::<Vec<_>>())?;
-    parts.iter().try_for_each(|(_, part)| check_part(part, earlier, at))
+    parts.iter().try_for_each(|(_, part)| check_part(part, samples, earlier, at))
 }
 
 /// Refuses nested mixtures and arrays, ordinals, and returned values, which are unknown before the
 /// transaction begins.
-fn check_part(part: &Draw, earlier: &[usize], at: (usize, usize)) -> Result<(), String> {
+fn check_part(part: &Draw, samples: usize, earlier: &[usize], at: (usize, usize)) -> Result<(), String> {
     let is_simple =
         !matches!(part, Draw::Mixture { .. } | Draw::Array { .. } | Draw::Returned { .. } | Draw::Ordinal);
     require(is_simple, || {
         "a mixture or array contains a mixture, an array, an ordinal or a returned value".into()
     })?;
-    part.check(earlier, at)
+    part.check(samples, earlier, at)
 }
 
 fn check_weights(weights: &[f64]) -> Result<(), String> {

@@ -13,13 +13,14 @@ mod refusals;
 mod tests;
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Client, Pace, Place, Role, Statement};
 
 pub use options::CapturedOptions;
 
 use client::CapturedClient;
+use parameter::Texts;
 
 /// The name of the workload.
 pub const NAME: &str = "captured";
@@ -29,8 +30,10 @@ const ROLE: &str = "main";
 /// Creates the clients. `options` must have passed `check`.
 pub fn roles(options: &CapturedOptions, clients: u64, seed: u64, pace: Pace) -> Vec<Role> {
     let statements = options.statements.iter().map(statement).collect();
-    let stream =
-        |client| Box::new(CapturedClient::new(options, Place { client, clients, seed })) as Box<dyn Client>;
+    let samples: Vec<Arc<Texts>> = options.samples.iter().map(|one| Arc::new(Texts::new(one))).collect();
+    let stream = |client| {
+        Box::new(CapturedClient::new(options, &samples, Place { client, clients, seed })) as Box<dyn Client>
+    };
     vec![Role { name: ROLE, statements, clients: (0..clients).map(stream).collect(), pace }]
 }
 

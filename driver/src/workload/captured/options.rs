@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use serde::Deserialize;
 
 use super::NAME;
-use super::draw::Draw;
+use super::draw::{Draw, check_values};
 use crate::error::{Error, Result};
 
 /// Maximum parameter count of a protocol message.
@@ -20,6 +20,8 @@ const TIMES: RangeInclusive<f64> = 0.0001..=10_000.0;
 pub struct CapturedOptions {
     /// All statements.
     pub statements: Vec<CapturedStatement>,
+    /// Texts that parameters draw from. Many parameters may draw from the same ones.
+    pub samples: Vec<Sample>,
     /// The kinds of transactions they form.
     pub transactions: Vec<CapturedTransaction>,
 }
@@ -35,6 +37,17 @@ pub struct CapturedStatement {
     /// Whether it is prepared; required if it has parameters.
     #[serde(default = "yes")]
     pub prepared: bool,
+}
+
+/// Texts to draw from.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sample {
+    /// The texts.
+    pub values: Vec<String>,
+    /// Relative weights; default: equal.
+    #[serde(default)]
+    pub weights: Vec<f64>,
 }
 
 /// A kind of transaction.
@@ -75,6 +88,9 @@ impl CapturedOptions {
         if self.transactions.is_empty() {
             return Err(invalid("it has no transaction".into()));
         }
+        self.samples.iter().enumerate().try_for_each(|(at, one)| {
+            check_values(&one.values, &one.weights).map_err(|why| invalid(format!("sample {at}: {why}")))
+        })?;
         self.transactions.iter().enumerate().try_for_each(|(at, one)| {
             let named = |what: &str| format!("transaction {at}: {what}");
             if !(one.weight > 0.0 && one.weight.is_finite()) {
@@ -115,7 +131,7 @@ impl CapturedOptions {
         call.parameters
             .iter()
             .enumerate()
-            .try_for_each(|(at, draw)| draw.check(&earlier, (number, at)))
+            .try_for_each(|(at, draw)| draw.check(self.samples.len(), &earlier, (number, at)))
             .map_err(|why| format!("{why} ({})", statement.name))
     }
 }

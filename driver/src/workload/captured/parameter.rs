@@ -1,6 +1,9 @@
 //! Draws parameters.
 
+use std::sync::Arc;
+
 use super::draw::Draw;
+use super::options::Sample;
 use super::values::{write_decimal, write_element, write_letters, write_uuid};
 use crate::random::{PgbenchSampler, Random, Sampler};
 use crate::workload::calendar::write_end;
@@ -27,6 +30,20 @@ impl Choice {
     }
 }
 
+/// The texts of a sample, which all clients share.
+#[derive(Debug)]
+pub(super) struct Texts {
+    choice: Choice,
+    values: Vec<String>,
+}
+
+impl Texts {
+    pub(super) fn new(sample: &Sample) -> Self {
+        let weight = |at: usize| sample.weights.get(at).copied().unwrap_or(1.0);
+        Self { choice: Choice::new((0..sample.values.len()).map(weight)), values: sample.values.clone() }
+    }
+}
+
 /// The generator of a parameter, for one client.
 #[derive(Clone, Debug)]
 pub(super) enum Parameter {
@@ -34,7 +51,7 @@ pub(super) enum Parameter {
     Constant(Vec<u8>),
     Integer(Sampler),
     PgbenchInteger(PgbenchSampler),
-    OneOf(Choice, Vec<Vec<u8>>),
+    OneOf(Arc<Texts>),
     Histogram { bounds: Vec<i64>, scale: u32 },
     Text { least: u32, most: u32 },
     Sequence { next: i64, step: i64 },
@@ -49,7 +66,7 @@ pub(super) enum Parameter {
 
 impl Parameter {
     /// Creates a generator. `draw` must have passed `check`. Sequences of the `clients` are disjoint.
-    pub(super) fn new(draw: &Draw, client: u64, clients: u64) -> Self {
+    pub(super) fn new(draw: &Draw, samples: &[Arc<Texts>], client: u64, clients: u64) -> Self {
         match draw {
             Draw::Null => Self::Null,
             Draw::Constant { value } => Self::Constant(value.clone().into_bytes()),
@@ -59,11 +76,7 @@ impl Parameter {
             Draw::PgbenchInteger { low, high, distribution, parameter } => {
                 Self::PgbenchInteger(PgbenchSampler::new(*distribution, *parameter, *low, *high))
             }
-            Draw::OneOf { values, weights } => {
-                let weight = |at: usize| weights.get(at).copied().unwrap_or(1.0);
-                let texts = values.iter().map(|value| value.clone().into_bytes()).collect();
-                Self::OneOf(Choice::new((0..values.len()).map(weight)), texts)
-            }
+            Draw::OneOf { sample } => Self::OneOf(Arc::clone(&samples[*sample])),
             Draw::Histogram { bounds, scale } => Self::Histogram { bounds: bounds.clone(), scale: *scale },
             Draw::Text { least, most } => Self::Text { least: *least, most: *most },
             Draw::Sequence { start, part, parts } => Self::Sequence {
@@ -82,13 +95,13 @@ impl Parameter {
             }
             Draw::Ordinal => Self::Ordinal,
             Draw::Array { of, length } => Self::Array {
-                of: Box::new(Self::new(of, client, clients)),
+                of: Box::new(Self::new(of, samples, client, clients)),
                 length: *length,
                 element: Vec::new(),
             },
             Draw::Mixture { parts } => Self::Mixture(
                 Choice::new(parts.iter().map(|(weight, _)| *weight)),
-                parts.iter().map(|(_, part)| Self::new(part, client, clients)).collect(),
+                parts.iter().map(|(_, part)| Self::new(part, samples, client, clients)).collect(),
             ),
         }
     }
@@ -107,7 +120,7 @@ impl Parameter {
             Self::Constant(text) => out.extend_from_slice(text),
             Self::Integer(sampler) => write_integer(sampler.draw(random), out),
             Self::PgbenchInteger(sampler) => write_integer(sampler.draw(random), out),
-            Self::OneOf(choice, texts) => out.extend_from_slice(&texts[choice.draw(random)]),
+            Self::OneOf(texts) => out.extend_from_slice(texts.values[texts.choice.draw(random)].as_bytes()),
             Self::Histogram { bounds, scale } => write_decimal(from_histogram(bounds, random), *scale, out),
             Self::Text { least, most } => write_letters(random, (*least, *most), out),
             Self::Sequence { next, step } => {

@@ -16,11 +16,10 @@ fn refused(value: Value) -> String {
 fn what_cannot_be_drawn_is_refused_with_its_place() {
     for (draw, why) in [
         (json!({"draw": "integer", "low": 2, "high": 1}), "cannot draw an integer from 2 to 1"),
-        (json!({"draw": "one-of", "values": []}), "the list of values is empty"),
-        (json!({"draw": "one-of", "values": ["a"], "weights": [1, 2]}), "1 values have 2 weights"),
+        (json!({"draw": "one-of", "sample": 0}), "sample 0 of 0 does not exist"),
         (
-            json!({"draw": "one-of", "values": ["a"], "weights": [0]}),
-            "weights must be non-negative numbers, not all of them 0",
+            json!({"draw": "array", "of": {"draw": "one-of", "sample": 2}, "length": 1}),
+            "sample 2 of 0 does not exist",
         ),
         (json!({"draw": "histogram", "bounds": [1]}), "a histogram needs at least two bounds"),
         (
@@ -51,6 +50,19 @@ fn what_cannot_be_drawn_is_refused_with_its_place() {
     ] {
         let detail = refused(with_parameters(&json!([draw])));
         assert_eq!(detail, format!("transaction 0: call 0, of statement 0: {why} (s)"));
+    }
+}
+
+#[test]
+fn samples_without_values_or_with_wrong_weights_are_refused() {
+    for (sample, why) in [
+        (json!({"values": []}), "the list of values is empty"),
+        (json!({"values": ["a"], "weights": [1, 2]}), "1 values have 2 weights"),
+        (json!({"values": ["a"], "weights": [0]}), "weights must be non-negative numbers, not all of them 0"),
+    ] {
+        let mut value = with_parameters(&json!([{"draw": "one-of", "sample": 0}]));
+        value["samples"] = json!([{"values": ["a"]}, sample]);
+        assert_eq!(refused(value), format!("sample 1: {why}"));
     }
 }
 

@@ -109,7 +109,13 @@ fn integers_constants_and_null_are_drawn_as_specified() {
 
 #[test]
 fn values_are_drawn_by_weight() {
-    let shares = shares(drawn(&json!({"draw": "one-of", "values": ["a", "b", "c"], "weights": [1, 0, 3]})));
+    let mut value =
+        with_parameters(&json!([{"draw": "one-of", "sample": 1}, {"draw": "one-of", "sample": 0}]));
+    value["samples"] = json!([{"values": ["x"]}, {"values": ["a", "b", "c"], "weights": [1, 0, 3]}]);
+    let mut role = roles(&options(value), 1, 7, Pace::Closed).remove(0);
+    let pairs: Vec<_> = (0..2000).map(|_| next(&mut role, 0).remove(0).1).collect();
+    assert!(pairs.iter().all(|pair| pair[1].as_deref() == Some("x")));
+    let shares = shares(pairs.into_iter().map(|mut pair| pair.remove(0)).collect());
     assert_eq!(shares.len(), 2);
     assert!((shares[&Some("c".into())] - 0.75).abs() < 0.05, "{shares:?}"); // 5 sigma
 }
@@ -197,12 +203,14 @@ fn a_parameter_can_be_the_same_as_an_earlier_one_of_its_transaction() {
 
 #[test]
 fn the_end_of_a_range_is_as_far_from_its_beginning_as_one_of_the_widths() {
-    let options = options(with_parameters(&json!([
-        {"draw": "one-of", "values": ["2026-01-01", "2026-02-01"]},
+    let mut value = with_parameters(&json!([
+        {"draw": "one-of", "sample": 0},
         {"draw": "range-end", "call": 0, "parameter": 0, "widths": [0, 604_800]},
         {"draw": "null"},
         {"draw": "range-end", "call": 0, "parameter": 2, "widths": [1]},
-    ])));
+    ]));
+    value["samples"] = json!([{"values": ["2026-01-01", "2026-02-01"]}]);
+    let options = options(value);
     let mut role = roles(&options, 1, 1, Pace::Closed).remove(0);
     let mut counts: HashMap<(String, String), u32> = HashMap::new();
     for _ in 0..1000 {

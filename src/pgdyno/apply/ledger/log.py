@@ -32,9 +32,9 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno.apply.ledger.receipt import advanced, receipt_document, receipt_of
-from pgdyno.base.document import Json
 from pgdyno.base.errors import StorageError
-from pgdyno.host.files.durable import sync_directory
+from pgdyno.base.facts import Json
+from pgdyno.host.files.directory import sync_directory
 from pgdyno.host.files.lock import exclusive_lock
 from pgdyno.model.plans.journal import Receipt, ReceiptState
 from pgdyno.postgres.process.workspace import JOURNAL_FILE

@@ -19,8 +19,8 @@ from typing import Any
 
 from pgdyno.apply.writers.kernel_file import reset_with_key
 from pgdyno.apply.writers.persisted_file import MADE, MODE
-from pgdyno.base.document import Json, to_document
 from pgdyno.base.errors import StorageError
+from pgdyno.base.facts import Json, to_document
 from pgdyno.base.ports import Found
 from pgdyno.host import own_account
 from pgdyno.host.cache_allocation import OF_GROUP, OF_OTHERS, RESCTRL
@@ -42,8 +42,7 @@ from pgdyno.model.plans.plan import (
     Effect,
     kind_of,
 )
-from pgdyno.model.variants.durability import is_never_applied
-from pgdyno.model.variants.refused_settings import why_never_written
+from pgdyno.model.variants.durability import is_never_applied, why_never_written
 from pgdyno.postgres import pg_ctl_conf
 
 _PERSISTED = re.compile(r"/etc/(sysctl\.d|tmpfiles\.d|udev/rules\.d)/60-pgdyno[\w.-]*", re.ASCII)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from pgdyno.apply.configuration.statements import restore_statement, set_statement, text_of
+from pgdyno.apply.configuration.auto_conf import restore_statement, set_statement, text_of
 from pgdyno.apply.writers.account import FILES_BELOW
 from pgdyno.apply.writers.kernel_file import COUNTERPART, reset_with_key
 from pgdyno.base.errors import PgdynoError, StillChangedError

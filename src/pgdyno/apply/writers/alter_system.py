@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from pgdyno.apply.configuration.auto_conf import (
     Entry,
     differs_only_in_format,
+    equal_values,
     names_in_order,
     parse,
     render,
+    restore_statement,
+    set_statement,
     values,
     with_value,
 )
 from pgdyno.apply.configuration.foreign_edits import former_content, kept
-from pgdyno.apply.configuration.statements import equal_values, restore_statement, set_statement
 from pgdyno.apply.session.query import Connection, ask, run
 from pgdyno.apply.session.server_files import ServerFiles
 from pgdyno.apply.session.session import Session

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgdyno.apply.configuration.auto_conf import differs_only_in_format, parse, render, values, with_value
+from pgdyno.apply.configuration.auto_conf import (
+    differs_only_in_format,
+    equal_values,
+    parse,
+    render,
+    values,
+    with_value,
+)
 from pgdyno.apply.configuration.foreign_edits import former_content, kept
-from pgdyno.apply.configuration.statements import equal_values
 from pgdyno.apply.session.server_files import ServerFiles
 from pgdyno.base.errors import StorageError
 from pgdyno.base.ports import Found

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from pgdyno.base.errors import OwnershipError, PgdynoError, PrivilegeError, StorageError
 from pgdyno.base.ports import Found
-from pgdyno.host.files.directory import failure, roots_directory
-from pgdyno.host.files.durable import replace_file, sync_directory, temporary_name
+from pgdyno.host.files.directory import failure, replace_file, roots_directory, sync_directory, temporary_name
 from pgdyno.model.plans.journal import as_bytes, as_text, checksum
 from pgdyno.model.plans.plan import PERSISTED_FILE
 

@@ -15,8 +15,14 @@ from typing import LiteralString
 from pgdyno.apply.session.query import Connect, run
 from pgdyno.base.errors import OwnershipError, PgdynoError, PrivilegeError, ServerError, StorageError
 from pgdyno.base.ports import Found
-from pgdyno.host.files.directory import UntrustedError, failure, opened_directory
-from pgdyno.host.files.durable import replace_file, replace_link, temporary_name
+from pgdyno.host.files.directory import (
+    UntrustedError,
+    failure,
+    opened_directory,
+    replace_file,
+    replace_link,
+    temporary_name,
+)
 from pgdyno.model.plans.journal import as_bytes, as_text
 from pgdyno.model.plans.plan import PG_CTL_OPTIONS, PROGRAM_LINK
 from pgdyno.postgres import pg_ctl_conf

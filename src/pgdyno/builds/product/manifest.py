@@ -15,8 +15,7 @@ from typing import Annotated, Any, NoReturn
 
 from pydantic import AliasChoices, Field, TypeAdapter, ValidationError
 
-from pgdyno.base.document import to_document
-from pgdyno.base.facts import Fact, Unknown
+from pgdyno.base.facts import Fact, Unknown, to_document
 from pgdyno.host.architecture import is_foreign
 
 SCHEMA_VERSION = 1

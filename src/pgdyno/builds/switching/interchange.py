@@ -17,7 +17,7 @@ from pgdyno.host.files.tree import Tree
 from pgdyno.host.machine.cpu import inspect_cpu
 from pgdyno.plan.inspection.start_check import StartCheck
 from pgdyno.postgres.connection.connection import connect, require_no_pooler
-from pgdyno.postgres.connection.hba_file import login_rules
+from pgdyno.postgres.connection.network_access import login_rules
 from pgdyno.postgres.inspection.inspection import inspect_server
 from pgdyno.postgres.inspection.server_requirements import (
     ConnectTo,

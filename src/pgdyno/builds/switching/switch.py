@@ -20,7 +20,7 @@ from pathlib import Path
 
 from pgdyno.apply.apply_plan import ApplyRequest, apply_plan, preview_apply
 from pgdyno.apply.ledger.log import read_journal
-from pgdyno.apply.runs.unfinished import check_unfinished
+from pgdyno.apply.runs.changes import check_unfinished
 from pgdyno.apply.session.access import ServerAccess
 from pgdyno.apply.session.server_files import ServerFiles
 from pgdyno.apply.session.session import reading_session
@@ -34,7 +34,7 @@ from pgdyno.model.plans.recipe import UNHARDENED
 from pgdyno.plan.levers.compiler.optimised_build import LEVER
 from pgdyno.postgres import pg_ctl_conf
 from pgdyno.postgres.connection.connection import describe
-from pgdyno.postgres.inspection.configuration_file import read_configuration
+from pgdyno.postgres.inspection.data_directory import read_configuration
 from pgdyno.postgres.process.account import acting_as
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.local_machine import workspace

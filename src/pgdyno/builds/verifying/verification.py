@@ -30,7 +30,6 @@ from pgdyno.base.ports import Progress
 from pgdyno.builds.compiling.regression import ISOLATION, REGRESSION, Suite, run_suite, suites_of
 from pgdyno.builds.make import Making, Stage, Watch, share_of_all
 from pgdyno.builds.optimise.huge_text import moved_bytes
-from pgdyno.builds.optimise.leftover_instrumentation import require_no_instrumentation
 from pgdyno.builds.product.manifest import Passed, Verified
 from pgdyno.builds.verifying.crashes import survive_crashes
 from pgdyno.postgres.process.installation import Installation
@@ -318,3 +317,23 @@ def _require_equal(expected: Sequence[bytes], found: Sequence[bytes], server: In
                 detail=f"in a dump of all databases:\n         written: {written}\n         read:    {read}",
                 hint="do not use it for data; try another compiler or a lower optimisation level",
             )
+
+
+_MARKS = (b"__gcov_", b"__llvm_prf_", b"__llvm_profile_", b"__bolt_instr")
+"""Symbols and sections that only instrumented files contain, by gcc, clang and BOLT."""
+
+
+def require_no_instrumentation(prefix: Path) -> None:
+    """Raise InstallationError if any file of an installation is instrumented."""
+    counting = [path for path in sorted(prefix.rglob("*")) if path.is_file() and _counts(path)]
+    if counting:
+        raise InstallationError(
+            f"{len(counting)} files of the finished build are still instrumented",
+            detail=f"for example {counting[0].relative_to(prefix)}",
+            hint="this is a bug in pgdyno: a stage left files of an earlier stage behind",
+        )
+
+
+def _counts(path: Path) -> bool:
+    content = path.read_bytes()
+    return any(mark in content for mark in _MARKS)

@@ -13,8 +13,7 @@ from typing import TypeAlias
 from pgdyno.base.errors import InstallationError
 from pgdyno.base.ports import Progress
 from pgdyno.base.time_left import TimeLeft
-from pgdyno.builds.baseline_build import find_baseline_build, is_plain
-from pgdyno.builds.built_servers import find_build
+from pgdyno.builds.built_servers import find_baseline_build, find_build, is_plain
 from pgdyno.builds.compiling.build_plan import ALWAYS
 from pgdyno.builds.compiling.regression import TEST_DIRECTORIES, with_tests
 from pgdyno.builds.directory import BuildDirectory

@@ -4,6 +4,7 @@ Root works in other users' directories: a cluster's files belong to postgres, wh
 file with a symbolic link at any moment. Checking a path and then using it is therefore never safe. This
 module walks the path once, reads every symbolic link through its own descriptor, and checks the owner of the
 directory reached. Operations then have the owner's permissions, and can do nothing that the owner could not.
+Files and links are replaced atomically, and the replacement survives a power failure.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.base.errors import PgdynoError
-from pgdyno.host.files.file_identity import acting_as
-from pgdyno.host.files.walk import Walk, walk
+from pgdyno.host.files.walk import Walk, acting_as, walk
 
 LIMIT_BYTES = 1 << 20
 """Largest configuration file. postgresql.auto.conf with a line for every setting has about 30 kB."""
@@ -225,3 +225,42 @@ def _foreign(name: str, uid: int, owner: int) -> UntrustedError:
         f'"{name}" belongs to user {uid}, but its directory belongs to user {owner}',
         f"change its owner to user {owner}, as the server requires",
     )
+
+
+def sync_directory(directory: Path) -> None:
+    """Wait until a directory's entries are on disk; fsync of a file does not ensure that: fsync(2)."""
+    file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def replace_file(
+    directory: Directory, name: str, content: bytes, mode: int, owner: tuple[int, int] | None
+) -> None:
+    """Atomically give a file this content, mode and owner (user, group).
+
+    A killed process may leave the temporary file ``temporary_name(name)``. Raises: OSError.
+    """
+    temporary = temporary_name(name)
+    directory.remove(temporary)
+    directory.create(temporary, content, mode, owner)
+    directory.rename(temporary, name)
+
+
+def replace_link(directory: Directory, name: str, target: str) -> None:
+    """Atomically change the target of a symbolic link; as root, keep its owner. Raises: OSError."""
+    temporary = temporary_name(name)
+    former = directory.status(name)
+    directory.remove(temporary)
+    directory.create_link(temporary, target, (former.st_uid, former.st_gid))
+    directory.rename(temporary, name)
+
+
+def temporary_name(name: str) -> str:
+    """Return the temporary name of a file before it is renamed into place.
+
+    Its suffix hides it from programs, which read only *.conf and *.rules.
+    """
+    return f"{name}.pgdyno-new"

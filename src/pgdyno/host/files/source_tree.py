@@ -20,8 +20,7 @@ from typing import Protocol, TypeAlias
 
 from pgdyno.base.errors import RefusedError
 from pgdyno.host.files.directory import UntrustedError, failure
-from pgdyno.host.files.file_identity import acting_as
-from pgdyno.host.files.walk import Walk, walk
+from pgdyno.host.files.walk import Walk, acting_as, walk
 
 
 class Kind(Enum):

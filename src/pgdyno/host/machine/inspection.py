@@ -1,17 +1,22 @@
 """Host inspection by reading the host's files; the entry point of this package.
 
-This module reads disks with their queues, network interfaces and the division of caches; other modules read
-the rest. The resctrl file system shows how the processor's caches are divided. The kernel has its directory
-if the processor can divide a cache or monitor its use; the directory is empty until resctrl is mounted.
+This module reads the kernel, disks with their queues, network interfaces and the division of caches; other
+modules read the rest. The resctrl file system shows how the processor's caches are divided. The kernel has
+its directory if the processor can divide a cache or monitor its use; the directory is empty until resctrl is
+mounted.
 
 Source: Linux, Documentation/filesystems/resctrl.rst; fs/resctrl/rdtgroup.c.
 """
 
 from __future__ import annotations
 
+import gzip
 import re
+import shlex
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.cache_allocation import (
@@ -25,9 +30,8 @@ from pgdyno.host.cache_allocation import (
 )
 from pgdyno.host.files.kernel_files import chosen, flag, kilobytes, number, read_kernel_files
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree, first_known, parsed, together
-from pgdyno.host.host import BlockDevice, Host, Nic
+from pgdyno.host.host import BlockDevice, Host, Kernel, Nic
 from pgdyno.host.machine.cpu import inspect_cpu, online_cpus
-from pgdyno.host.machine.kernel import hostname, inspect_kernel
 from pgdyno.host.machine.limits import Capacity, inspect_limits
 from pgdyno.host.machine.memory import inspect_memory
 from pgdyno.host.machine.mounts import inspect_mounts
@@ -216,3 +220,110 @@ def _irq_affinity(tree: Tree, device: str) -> Fact[dict[str, str]]:
     return together(
         {name: tree.text(f"/proc/irq/{name}/smp_affinity_list") for name in numbers}, interrupts.source
     )
+
+
+SYSCTLS = (
+    "vm.swappiness",
+    "vm.dirty_background_bytes",
+    "vm.dirty_background_ratio",
+    "vm.dirty_bytes",
+    "vm.dirty_ratio",
+    "vm.dirty_expire_centisecs",
+    "vm.dirty_writeback_centisecs",
+    "vm.overcommit_memory",
+    "vm.overcommit_ratio",
+    "vm.overcommit_kbytes",
+    "vm.nr_hugepages",
+    "vm.nr_overcommit_hugepages",
+    "vm.hugetlb_shm_group",
+    "vm.zone_reclaim_mode",
+    "vm.min_free_kbytes",
+    "vm.max_map_count",
+    "kernel.shmmax",
+    "kernel.shmall",
+    "kernel.sem",
+    "kernel.numa_balancing",
+    "kernel.sched_autogroup_enabled",
+    "kernel.io_uring_disabled",
+    "kernel.io_uring_group",
+    "kernel.perf_event_paranoid",
+    "kernel.randomize_va_space",
+    "fs.file-max",
+    "fs.nr_open",
+    "fs.aio-max-nr",
+    "net.core.somaxconn",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.default_qdisc",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_slow_start_after_idle",
+)
+
+_PROFILE_OPTION = re.compile(r"^(CONFIG_(?:AUTOFDO|PROPELLER)_CLANG)=y$", re.MULTILINE)
+
+
+def inspect_kernel(tree: Tree) -> Kernel:
+    """Return the kernel's release, distribution, sysctls and profile options.
+
+    Values that this kernel lacks or hides are unknown.
+    """
+    release = tree.text("/proc/sys/kernel/osrelease")
+    return Kernel(
+        release=release,
+        distribution=first_known(
+            tree.read("/etc/os-release", parse_os_release),
+            tree.read("/usr/lib/os-release", parse_os_release),
+        ),
+        sysctls={key: tree.text(f"/proc/sys/{key.replace('.', '/')}") for key in SYSCTLS},
+        profile_options=_profile_options(tree, release.or_else("unknown")),
+    )
+
+
+def hostname(tree: Tree) -> Fact[str]:
+    """Return the kernel's hostname."""
+    return tree.text("/proc/sys/kernel/hostname")
+
+
+def parse_os_release(text: str) -> str | Unknown:
+    """Return the distribution's name and version; format: os-release(5), shell-like assignments."""
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if equals and key.strip() == "PRETTY_NAME":
+            try:
+                return " ".join(shlex.split(value))
+            except ValueError:
+                return Unknown(f"PRETTY_NAME is not quoted correctly: {value}")
+    return Unknown("no PRETTY_NAME")
+
+
+def _profile_options(tree: Tree, release: str) -> Fact[tuple[str, ...]]:
+    """Return the kernel's build options for profile-guided optimization; () if it was built without them.
+
+    Without a configuration file, the compiler may show this: the options require Clang.
+    """
+    return first_known(
+        tree.scan("/proc/config.gz", parse_packed_configuration),
+        tree.read(f"/boot/config-{release}", parse_configuration),
+        tree.read(f"/lib/modules/{release}/config", parse_configuration),
+        tree.read("/proc/version", options_of_compiler),
+    )
+
+
+def parse_packed_configuration(file: BinaryIO) -> tuple[str, ...] | Unknown:
+    """Parse the kernel's gzip-compressed configuration."""
+    try:
+        return parse_configuration(gzip.decompress(file.read()).decode(errors="replace"))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        return Unknown(f"could not decompress: {error}")
+
+
+def parse_configuration(text: str) -> tuple[str, ...] | Unknown:
+    """Return the profile options set in the kernel's configuration: lines of ``CONFIG_NAME=value``."""
+    return tuple(_PROFILE_OPTION.findall(text)) if "CONFIG_" in text else Unknown("no options listed")
+
+
+def options_of_compiler(version: str) -> tuple[str, ...] | Unknown:
+    """Return () if /proc/version shows that the kernel was not built by Clang, hence without a profile."""
+    if "clang version" in version:
+        return Unknown("the kernel was built by Clang, but its configuration is not available")
+    return ()

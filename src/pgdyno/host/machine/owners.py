@@ -1,6 +1,6 @@
 """Programs that set values of the running kernel on their own.
 
-They overwrite values that other programs write.
+They overwrite values that other programs write; a plan may have been made before they ran.
 
 Sources: TuneD, tuned/consts.py (ACTIVE_PROFILE_FILE), tuned-adm(8): without a profile it sets nothing; TLP,
 tlp-func-base (PWRRUNFILE): it is not a daemon, and stores there which values it set last; irqbalance(1).
@@ -8,11 +8,13 @@ tlp-func-base (PWRRUNFILE): it is not a daemon, and stores there which values it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from pgdyno.base.errors import OwnershipError
 from pgdyno.base.facts import Fact
 from pgdyno.host.files.tree import Tree, parsed
 from pgdyno.host.host import Owner
+from pgdyno.host.kernel_file import display_name
 from pgdyno.host.processes.processes import process_ids
 
 _ACTIVE_PROFILE = "/etc/tuned/active_profile"
@@ -63,3 +65,13 @@ def _program(words: list[str]) -> str:
         return name
     script = next((word for word in words[1:] if not word.startswith("-")), "")
     return script.rpartition("/")[2]
+
+
+def check_owners(tree: Tree, files: Sequence[str]) -> None:
+    """Refuse changes of files that another program would overwrite. Raises: OwnershipError."""
+    if not files:
+        return
+    for owner in find_owners(tree).or_else(()):
+        mine = [display_name(file) for file in files if owner.sets(file)]
+        if mine:
+            raise OwnershipError(owner.warning, detail=f"requested: {', '.join(mine)}", hint=owner.instead)

@@ -21,9 +21,9 @@ from pgdyno.base.facts import Unknown
 from pgdyno.host.cpu_idling import MAY_SHRINK, POLL_NS, POLLING
 from pgdyno.host.files.kernel_files import cpu_list
 from pgdyno.host.files.tree import EMPTY, NO_SUCH_FILE, Tree
-from pgdyno.host.machine.cgroup_limits import NO_LIMIT, cpu_limits
 from pgdyno.host.machine.cgroups import Hierarchy, read_hierarchy, read_membership
 from pgdyno.host.machine.cpu import inspect_cpu
+from pgdyno.host.machine.limits import NO_LIMIT, cpu_limits
 
 _PROGRAM = Path(__file__).with_name("_spin_program.py")
 _PREFIX, _IDLE = "pgdyno-awake-", "cpu.idle"

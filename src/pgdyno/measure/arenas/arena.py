@@ -3,6 +3,8 @@
 scratch_arena.py     servers that pgdyno starts, running at the same time on byte-identical data
 attached_arena.py    a user's running server, in databases that pgdyno creates
 opening.py           opens arenas; ``OwnDataArena`` is a running server with the user's own data
+
+A pass runs all steps of a benchmark in an arena, each as a whole, on one arm alone.
 """
 
 from __future__ import annotations
@@ -13,10 +15,14 @@ from dataclasses import dataclass
 from typing import NoReturn, Protocol, TypeAlias
 
 from pgdyno.base.errors import LoadHostLostError
+from pgdyno.base.ports import Progress
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.load import Loads
+from pgdyno.measure.meters import MeterModule
+from pgdyno.model.experiments.experiment import Block, Design, Experiment
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import DataSet
+from pgdyno.model.experiments.workload import DataSet, Workload
+from pgdyno.model.variants.schema_sql import SchemaChange
 from pgdyno.model.variants.variant import Variant
 
 NOT_NEEDED = "no further round needs it"
@@ -54,6 +60,12 @@ class Arena(Protocol):
 
         Raises: StorageError, GeneratorError.
         """
+        ...
+
+    def schema_changes(
+        self, variants: Sequence[Variant], workloads: Sequence[Workload]
+    ) -> tuple[SchemaChange, ...]:
+        """Return the costs of all variants' SQL on the data of each workload; empty if none has any."""
         ...
 
     def build_notes(self, variants: Sequence[Variant]) -> tuple[str, ...]:
@@ -118,3 +130,35 @@ AfterLoss: TypeAlias = Callable[[Arena, LoadHostLostError], Regained]
 def end_without_host(_: Arena, lost: LoadHostLostError) -> NoReturn:
     """End the experiment. Raises: the error."""
     raise lost
+
+
+@dataclass(frozen=True)
+class OneArm:
+    """The arm of a pass, and the context of its round; ``round`` counts from 0."""
+
+    arm: Arm
+    loads: Loads
+    design: Design
+    round: int
+    meters: Sequence[MeterModule]
+    announce: Callable[[str], None] = lambda _: None  # reports progress
+
+
+class Passes(Protocol):
+    """Measures a benchmark. One object serves all passes of an experiment."""
+
+    def checked(
+        self, experiment: Experiment, arena: Arena, workloads: Sequence[Workload], progress: Progress
+    ) -> Experiment:
+        """Check the servers before the first pass; return the experiment with the results.
+
+        Raises: MeasurementError for a server whose answers are wrong.
+        """
+        ...
+
+    def measured(self, on: OneArm, workloads: Sequence[Workload]) -> list[Block]:
+        """Run a pass on an arm, and return a block for each of its workloads.
+
+        Raises: GeneratorError, StorageError, ServerCrashedError; MeasurementError.
+        """
+        ...

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, LiteralString, Protocol
@@ -190,6 +190,21 @@ class Arm:
             is_running = True
         log = self.server.last_log_lines()
         return control_failed(error, f"the server of {self.variant.name}", log, is_running=is_running)
+
+    @contextmanager
+    def losses_explained(self) -> Iterator[None]:
+        """Raise ServerCrashedError, with the server's log, for further sessions that it lost by exiting.
+
+        Raises: ServerError otherwise.
+        """
+        try:
+            yield
+        except psycopg.OperationalError as error:
+            raise self.lost(error) from error
+        except ServerError as error:
+            if isinstance(error.__cause__, psycopg.OperationalError):
+                raise self.lost(error.__cause__) from error
+            raise
 
     def target(self) -> Target:
         """Return where generators connect to."""

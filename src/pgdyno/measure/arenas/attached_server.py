@@ -13,7 +13,8 @@ from pgdyno.base.errors import ServerError, UsageError
 from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.processes.colocation import find_postmaster
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import DataSet
+from pgdyno.model.experiments.workload import DataSet, Workload
+from pgdyno.model.variants.schema_sql import SchemaChange
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection, connect, dsn_of, open_session, require_no_pooler
@@ -43,6 +44,12 @@ class AttachedBase:
 
     def build_notes(self, _variants: Sequence[Variant]) -> tuple[str, ...]:
         """Return nothing: there is a single build."""
+        return ()
+
+    def schema_changes(
+        self, _variants: Sequence[Variant], _workloads: Sequence[Workload]
+    ) -> tuple[SchemaChange, ...]:
+        """Return nothing: a running server's schema is never changed."""
         return ()
 
     def memory_note(self, limit_bytes: int) -> str:

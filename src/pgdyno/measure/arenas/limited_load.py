@@ -21,7 +21,7 @@ from pgdyno.measure.blocks.transactions import parse
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.slices import HostLog, Slice
 from pgdyno.model.experiments.workload import Workload
-from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
+from pgdyno.model.tuning.tuning import OverLimitError, OwnerLimits
 from pgdyno.postgres.process.processes import memory_bytes
 
 _ENOUGH = 100  # of fewer transactions, the 99th percentile is about the maximum

@@ -17,13 +17,12 @@ from pgdyno.load.captured import captured_options
 from pgdyno.load.discovery import find_tpchgen
 from pgdyno.load.driver import ArmTarget, Driver
 from pgdyno.load.driver_process import DriverProcess
-from pgdyno.load.frozen import FrozenTurns
 from pgdyno.load.process import LoadProcess, run_to_end
 from pgdyno.load.step_results import StepResult
 from pgdyno.load.timed_run import RestingRun, TimedRun, longest_s, run_counted, run_for, run_step
 from pgdyno.load.tpch_tables import filling
 from pgdyno.load.tpchgen import ReportShare, Tpchgen
-from pgdyno.load.turns import SwitchedTurns, Turns
+from pgdyno.load.turns import FrozenTurns, SwitchedTurns, Turns
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.placement import ArmsLoad, Here, Placement
 from pgdyno.measure.arenas.step_failure import failures_named

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pgdyno.apply.host_state import this_host
-from pgdyno.apply.session.server_lock import LOADING, take
+from pgdyno.apply.session.session import LOADING, take
 from pgdyno.base.errors import GeneratorMissingError
 from pgdyno.base.ports import Progress
 from pgdyno.host.cpu_idling import Awake
@@ -36,9 +36,8 @@ from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.libpq_environment import libpq_variables_unset
 from pgdyno.postgres.process.installation import Installation
-from pgdyno.postgres.process.installations import no_installation, require_native
 from pgdyno.postgres.process.local_machine import memory_group_place, online_cpus, workspace
-from pgdyno.postgres.process.registry import find_installation
+from pgdyno.postgres.process.registry import find_installation, no_installation, require_native
 from pgdyno.postgres.process.workload_databases import WorkloadDatabases
 from pgdyno.postgres.process.workspace import Workspace
 
@@ -118,7 +117,8 @@ def open_scratch_arena(
         data_sets = DataSets(place, scratch, loads.fill, progress)
         loops = LoopLibraries(place, scratch)
         yield ScratchArena(
-            place, first, servers, data_sets, loops, sockets, loads, memory_group_place, this_host()
+            *(place, first, servers, data_sets, loops, sockets, loads, memory_group_place, this_host()),
+            changes_schema=any(variant.statements for variant in variants),
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from pgdyno.apply.host_state import BeginTurn, HostState
@@ -16,15 +17,16 @@ from pgdyno.base.errors import HugePagesError, PgdynoError, ServerCrashedError, 
 from pgdyno.base.facts import Unknown
 from pgdyno.host.probing.spinners import Spin
 from pgdyno.measure.arenas.arm import Arm
-from pgdyno.measure.arenas.datasets import DataSets
+from pgdyno.measure.arenas.datasets import DataSets, schema_key
 from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.loop_library import LoopLibraries
 from pgdyno.model.experiments.experiment import DesignKind
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.workload import EMPTY, DataSet
+from pgdyno.model.experiments.workload import EMPTY, DataSet, Workload
 from pgdyno.model.plans.confounding import Build, build_differences, is_confounded, parse_build
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.plans.recipe import patches_in
+from pgdyno.model.variants.schema_sql import SchemaChange
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.connection.network_access import NetworkAccess
 from pgdyno.postgres.guc import normalise
@@ -61,7 +63,8 @@ class ScratchArena:
     of control groups that limit a server's memory, or raises an error. ``is_prepared``: the kernel files that
     all variants need are set, and ``begin_turn`` sets those of one variant. ``spin`` keeps CPUs awake during
     an experiment. Servers run ``under`` a program, such as a simulator; then data are not prewarmed, which
-    would take minutes. Load hosts connect through the ``entrance``.
+    would take minutes. Load hosts connect through the ``entrance``. ``changes_schema``: a variant has SQL, so
+    the data of all variants go through the same steps.
     """
 
     workspace: Workspace
@@ -79,6 +82,7 @@ class ScratchArena:
     spin: Spin = nullcontext
     under: tuple[str, ...] = ()
     entrance: NetworkAccess | None = None
+    changes_schema: bool = False
 
     @property
     def installation_name(self) -> str:
@@ -143,7 +147,37 @@ class ScratchArena:
         """
         if data_set.has_loops:
             self.loops.ensure(self.installation_of(variant))
+        if self.changes_schema:
+            place, _ = self.data_sets.changed(data_set, self.installation_of(variant), variant)
+            return place
         return self.data_sets.ensure(data_set, self.installation_of(variant))
+
+    def schema_changes(
+        self, variants: Sequence[Variant], workloads: Sequence[Workload]
+    ) -> tuple[SchemaChange, ...]:
+        """Return the costs of all variants' SQL on the data of each workload; empty if none has any."""
+        return tuple(
+            SchemaChange(
+                one.name,
+                workload.name,
+                one.statements,
+                **vars(self.data_sets.changed(workload.data_set, self.installation_of(one), one)[1]),
+            )
+            for workload, one in product(workloads, variants if self.changes_schema else ())
+        )
+
+    def require_room(self, variants: Sequence[Variant], workloads: Sequence[Workload]) -> None:
+        """Raise StorageError if the disk is too small for the data of all variants, before any is made."""
+        needed: dict[Path, int] = {}
+        for workload, one in product(workloads, variants if self.changes_schema else ()):
+            data_set = workload.data_set
+            needed |= self.data_sets.missing_bytes(data_set, self.installation_of(one), one)
+            # Copies stay on their seats while variants change places; an index may double the size.
+            seats = (self._seat_directory(one, seat, data_set) for seat in range(len(variants)))
+            needed |= dict.fromkeys(seats, 2 * data_set.size_bytes)
+        if needed:
+            purpose = f"the data of {len(variants)} variants, each with its own schema"
+            self.workspace.require_free(sum(needed.values()), purpose, self.workspace.room_hint())
 
     def restore(
         self, variants: Sequence[Variant], seats: Sequence[int], data_set: DataSet, writing_s: float = 0.0
@@ -261,7 +295,9 @@ class ScratchArena:
         return MemoryGroup(self.find_place(), group_name(scratch, seat), limit_bytes, record)
 
     def _seat_directory(self, variant: Variant, seat: int, data_set: DataSet) -> Path:
-        return self.loads.scratch / f"pg{self.installation_of(variant).version}-{data_set.key}-seat{seat}"
+        installation = self.installation_of(variant)
+        key = f"-{schema_key(installation, variant.statements)}" if self.changes_schema else ""
+        return self.loads.scratch / f"pg{installation.version}-{data_set.key}{key}-seat{seat}"
 
 
 def forget_programs(installations: Sequence[Installation]) -> None:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 HALF = 1024
 """Buckets per doubling: the smallest power of two that gives 3 significant digits."""
 _EXACT_BITS = 11  # each value below 2 ** 11 has its own bucket
-_TAIL_ONE_IN = 20  # the slowest 5 %, as in tail.py
+_TAIL_ONE_IN = 20  # the slowest 5 %, as in attribution.py
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Histogram:
         return float(low + (high - low) * (position - ranks[0]))
 
     def tail_mean(self) -> float:
-        """Return the mean of the slowest 5 %, as ``tail.tail_mean`` does; at least one value is required."""
+        """Return the mean of the slowest 5 %, as ``tail_mean`` does; at least one value is required."""
         size = self.count / _TAIL_ONE_IN
         slower = np.cumsum(self.counts[::-1])[::-1] - self.counts
         taken = np.clip(size - slower, 0, self.counts)

@@ -10,10 +10,17 @@ import numpy as np
 
 from pgdyno.base.errors import MeasurementError
 from pgdyno.host.host import HostCpu
-from pgdyno.measure.blocks.attribution import CountedParts, completed_in_all, count_arm, latencies_us
+from pgdyno.measure.blocks.attribution import (
+    CountedParts,
+    completed_in_all,
+    count_arm,
+    latencies_us,
+    tail_mean,
+)
 from pgdyno.measure.blocks.blocks import (
     arm_block,
     audit_block,
+    audit_drains,
     charge,
     checkpoint_asymmetry,
     created_segments,
@@ -22,11 +29,8 @@ from pgdyno.measure.blocks.blocks import (
     missing_workers,
     void_reason,
 )
-from pgdyno.measure.blocks.disturbance import audit_windows, left_out, raised
-from pgdyno.measure.blocks.drains import audit_drains
+from pgdyno.measure.blocks.disturbance import audit_apart, audit_windows, left_out, raised, too_far_apart
 from pgdyno.measure.blocks.histogram import Histogram, encode
-from pgdyno.measure.blocks.start_offsets import audit_apart, too_far_apart
-from pgdyno.measure.blocks.tail import tail_mean
 from pgdyno.measure.blocks.transactions import Transactions
 from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pgdyno.base import numbers
 from pgdyno.measure.decisions.stopping import counts_nothing, is_too_noisy, typical_void_reason, void_share
 from pgdyno.measure.design.phase import phase_note
+from pgdyno.measure.verdicts.analysis import seat_effects
 from pgdyno.measure.verdicts.durability import is_hopeless
-from pgdyno.measure.verdicts.seat_effects import seat_effects
 from pgdyno.model.experiments.experiment import Design, Experiment, LoadHosts
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.study import Study

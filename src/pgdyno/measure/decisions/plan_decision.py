@@ -54,7 +54,7 @@ from pgdyno.measure.verdicts import failures
 from pgdyno.measure.verdicts.durability import doubts
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.likeness import LEAST_LIKENESS
-from pgdyno.model.plans.terms import Terms, applied_of
+from pgdyno.model.plans.plan import Terms, applied_of
 
 LOOK_ERROR = 0.2 * BOUND
 """The error of a bound at a look before the end; the rest of ``BOUND`` is spent at the end."""

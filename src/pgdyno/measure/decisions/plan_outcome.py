@@ -16,9 +16,10 @@ from pgdyno.measure.verdicts.analysis import log_ratios
 from pgdyno.measure.verdicts.failures import is_shown, missed_rate
 from pgdyno.measure.verdicts.statements import has_slower_statement
 from pgdyno.model.experiments.experiment import Experiment
+from pgdyno.model.experiments.failures import FAILED_TRIAL
 from pgdyno.model.experiments.metric import P99, TAIL_MEAN, TAIL_MEAN_ALONE, THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Verdict
-from pgdyno.model.plans.terms import applied_of
+from pgdyno.model.plans.plan import applied_of
 from pgdyno.stats import nested
 from pgdyno.stats.inference import DRIFT_LEVEL, MINIMUM_ROUNDS_FOR_VERDICT, drift_p_value
 from pgdyno.stats.sample import FloatArray, Sample
@@ -224,7 +225,7 @@ def _estimate(sample: Sample) -> Estimate:
 
 
 def gate_code(experiment: Experiment) -> int:
-    """Return 5 if throughput regressed anywhere, else 6 if anything is inconclusive, else 0.
+    """Return 5 if throughput regressed anywhere, else 6 if anything is inconclusive or unmeasured, else 0.
 
     A variant has also regressed if it misses a background rate that the baseline keeps, if more of its
     transactions fail, or if a statement is slower under the same load.
@@ -234,7 +235,8 @@ def gate_code(experiment: Experiment) -> int:
     has_fallen_behind = any(_has_fallen_behind(experiment, v) for v in throughput)
     if Decision.WORSE in decisions or has_fallen_behind or has_slower_statement(experiment):
         return _REGRESSION
-    return _INCONCLUSIVE if Decision.INCONCLUSIVE in decisions or not decisions else 0
+    is_unmeasured = not decisions or any(FAILED_TRIAL in note for note in experiment.notes)
+    return _INCONCLUSIVE if is_unmeasured or Decision.INCONCLUSIVE in decisions else 0
 
 
 def _has_fallen_behind(experiment: Experiment, verdict: Verdict) -> bool:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pgdyno.host.kernel_file import display_name
-from pgdyno.model.plans.terms import ONLY, WITHOUT
-from pgdyno.model.tuning.space import BUILD
+from pgdyno.model.plans.plan import ONLY, WITHOUT
+from pgdyno.model.tuning.tuning import BUILD
 from pgdyno.model.variants.variant import Variant
 
 MOST_PARTS = 7

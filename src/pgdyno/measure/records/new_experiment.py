@@ -11,11 +11,10 @@ from pgdyno import __version__
 from pgdyno.host.cpu_idling import Awake
 from pgdyno.measure.decisions.notes import durability_marks, method_notes, step_labels
 from pgdyno.model.experiments.experiment import Experiment, LoadHosts, NoiseFloor
+from pgdyno.model.experiments.step_record import TpchFacts
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.tpch import TpchFacts
 from pgdyno.model.experiments.workload import TpchStep, Workload
-from pgdyno.model.plans.plan import Plan
-from pgdyno.model.plans.terms import Terms
+from pgdyno.model.plans.plan import Plan, Terms
 
 _NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 

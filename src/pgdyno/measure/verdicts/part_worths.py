@@ -26,11 +26,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pgdyno.measure.verdicts.contrasts import Weights, contrast_intervals
+from pgdyno.measure.verdicts.analysis import Weights, contrast_intervals
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.model.plans.plan import Layer
-from pgdyno.model.plans.terms import ONLY, PLAN, WITHOUT
+from pgdyno.model.plans.plan import ONLY, PLAN, WITHOUT, Layer
 from pgdyno.model.tuning.tuning import TUNED
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pgdyno.measure.verdicts.contrasts import contrast_intervals
+from pgdyno.measure.verdicts.analysis import contrast_intervals
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.tpch import PREFIX, TPCH_RUNS
+from pgdyno.model.experiments.step_record import PREFIX, TPCH_RUNS
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.model.plans.terms import (
+from pgdyno.model.plans.plan import (
     PLAN,
     SETTINGS_ALONE,
     WHOLE_STACK,

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pgdyno.base import numbers
-from pgdyno.measure.view.series import arm_series, typical
+from pgdyno.base.text import counted
+from pgdyno.measure.view.series import arm_series, both, typical
 from pgdyno.measure.view.wording import Statement, effect_text, metric_of, primary_metric, state, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Verdict
-from pgdyno.model.plans.terms import PLAN
-from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
+from pgdyno.model.plans.plan import PLAN
+from pgdyno.report.elements.tables import NOTHING, Table, columns
 
 _STUDY = "accelerator-study"
 _BEFORE_AND_AFTER = 2  # rows
@@ -82,7 +83,7 @@ def measured(experiment: Experiment, workload: str) -> tuple[Measured, ...]:
         mean = typical(experiment, workload, metric.name, arm.variant)
         if mean is not None:
             support = (
-                f"geometric mean of {len(values)} block{'' if len(values) == 1 else 's'}, "
+                f"geometric mean of {counted(len(values), 'block')}, "
                 f"{numbers.number(min(values))} … {numbers.number(max(values))}"
             )
             found.append(Measured(arm.variant, numbers.number(mean), metric.unit, support))
@@ -102,24 +103,14 @@ def _entries(experiment: Experiment, workload: str) -> tuple[Entry, ...]:
 
 
 def _line(experiment: Experiment, verdict: Verdict) -> CardLine:
+    metric, values = metric_of(verdict.metric), both(experiment, verdict)
     return CardLine(
         decision=str(verdict.decision),
         symbol=symbol(verdict.decision),
-        metric=metric_of(verdict.metric).title,
+        metric=metric.title,
         statement=state(verdict, experiment.design.equivalence_margin),
-        values=_values(experiment, verdict),
+        values=f"{numbers.number(values[0])} → {numbers.quantity(metric, values[1])}" if values else "",
     )
-
-
-def _values(experiment: Experiment, verdict: Verdict) -> str:
-    metric = metric_of(verdict.metric)
-    before, after = (
-        typical(experiment, verdict.workload, verdict.metric, arm)
-        for arm in (verdict.baseline, verdict.variant)
-    )
-    if before is None or after is None:
-        return ""
-    return f"{numbers.number(before)} → {numbers.quantity(metric, after)}"
 
 
 def before_and_after(experiment: Experiment) -> Table | None:
@@ -131,19 +122,14 @@ def before_and_after(experiment: Experiment) -> Table | None:
     if experiment.name != _STUDY or not experiment.blocks:
         return None
     names = [variant.name for variant in experiment.variants]
-    rates = ((_row_name(name, experiment), *_rates(experiment, name)) for name in names)
+    titles = {experiment.baseline: f"before: {experiment.baseline}", PLAN: f"after: {PLAN}"}
+    rates = ((titles.get(name, name), *_rates(experiment, name)) for name in names)
     return Table(
         f"Transactions per second before and after, and the gain over {experiment.baseline}",
-        (Column(""), *columns(*experiment.workloads, numbers_from=0)),
+        columns("", *experiment.workloads, numbers_from=1),
         (*rates, *_gains(experiment)),
         lesson=_LESSON if len(names) > _BEFORE_AND_AFTER else "",
     )
-
-
-def _row_name(name: str, experiment: Experiment) -> str:
-    if name == experiment.baseline:
-        return f"before: {name}"
-    return f"after: {name}" if name == PLAN else name
 
 
 def _rates(experiment: Experiment, variant: str) -> Iterator[str]:
@@ -157,18 +143,10 @@ def _gains(experiment: Experiment) -> Iterator[tuple[str, ...]]:
     found = {v.workload: v for v in experiment.verdicts if (v.metric, v.variant) == (THROUGHPUT, PLAN)}
     known = [found.get(workload) for workload in experiment.workloads]
     if any(known):
-        yield ("gain", *map(_gain, known))
-        yield (f"{numbers.share(experiment.design.level)} interval", *map(_interval, known))
-        yield ("verdict", *map(_verdict, known))
-
-
-def _gain(verdict: Verdict | None) -> str:
-    return NOTHING if verdict is None or verdict.effect is None else effect_text(verdict)
-
-
-def _interval(verdict: Verdict | None) -> str:
-    return NOTHING if verdict is None or verdict.interval is None else numbers.interval(verdict.interval)
-
-
-def _verdict(verdict: Verdict | None) -> str:
-    return NOTHING if verdict is None else f"{symbol(verdict.decision)} {verdict.decision}"
+        level = numbers.share(experiment.design.level)
+        yield ("gain", *(effect_text(one) if one and one.effect is not None else NOTHING for one in known))
+        yield (
+            f"{level} interval",
+            *(numbers.interval(one.interval) if one and one.interval else NOTHING for one in known),
+        )
+        yield ("verdict", *(f"{symbol(one.decision)} {one.decision}" if one else NOTHING for one in known))

@@ -4,32 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
-
-from markupsafe import Markup
 
 from pgdyno.base import numbers
 from pgdyno.base.text import sentence
-from pgdyno.measure.view.ratios import RatioChart, ratio_chart
-from pgdyno.measure.view.rounds_chart import RoundColumns, round_columns
-from pgdyno.measure.view.series import ArmSeries, RatioPoint, TrialValues, ValuePoint, arm_series, ratios
-from pgdyno.measure.view.wording import direction_hint, effect_text, metric_of, symbol
+from pgdyno.measure.view.block_charts import RatioChart, ratio_chart, value_chart
+from pgdyno.measure.view.series import TrialValues, ValuePoint, arm_series, ratios
+from pgdyno.measure.view.wording import direction_hint, effect_text, metric_of, verdict_cells
 from pgdyno.model.experiments.experiment import Experiment, NoiseFloor
-from pgdyno.model.experiments.metric import METRICS, Metric
+from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.model.plans.plan import REFUSED_ABOVE, MemoryProof
 from pgdyno.report.charts.forest import ForestGroup, ForestRow, forest_plot
-from pgdyno.report.charts.marks import BOLD_PX, arm_class, arm_shape, fitted, mark, spread
 from pgdyno.report.charts.memory import memory_chart
-from pgdyno.report.charts.scales import LinearScale, horizontal_grid, value_scale
-from pgdyno.report.charts.svg import NARROW, Caption, drawing, line, text
-from pgdyno.report.elements.tables import Column, Figure, Table, columns, figure
-
-_TOP, _BOTTOM_PX, _LEFT_PX = 12.0, 46.0, 58.0
-_NAMES_PX = 110.0
-_TICK_ROOM_PX = 36.0
-_CHARACTER_PX = 7.0  # in a tick's label
-_LABEL_GAP_PX = 15.0
+from pgdyno.report.charts.svg import Caption
+from pgdyno.report.elements.tables import Figure, Table, columns, figure
 
 
 def forest_figure(experiment: Experiment) -> Figure | None:
@@ -46,19 +34,19 @@ def forest_figure(experiment: Experiment) -> Figure | None:
         "; ".join(_in_one_line(verdict, experiment.operations) for verdict in experiment.verdicts),
     )
     margin = experiment.design.equivalence_margin
-    draw = partial(_forest, caption, groups, margin)
+    draw = partial(forest_plot, caption, groups, margin=margin)
     return figure(draw, verdict_table(experiment), title="Effects")
 
 
 def verdict_table(experiment: Experiment) -> Table:
     """Return a table with all figures of every verdict."""
-    titles = ("Workload", "Metric", "Variant", "Verdict", "Effect", "Interval", "Detectable", "p", "p (Holm)")
+    titles = (
+        *("Workload", "Metric", "Variant", "Verdict", "Effect", "Interval", "Detectable", "p", "p (Holm)"),
+        *("Rounds", "Blocks", "Void", "sd rounds", "sd blocks", "Why"),
+    )
     return Table(
         "Verdicts: effect relative to the baseline, with its interval and the smallest detectable effect",
-        (
-            *columns(*titles, "Rounds", "Blocks", "Void", "sd rounds", "sd blocks", numbers_from=4),
-            Column("Why"),
-        ),
+        columns(*titles, numbers_from=4, words_from=14),
         tuple(_verdict_row(verdict, experiment.operations) for verdict in experiment.verdicts),
     )
 
@@ -75,15 +63,15 @@ def ratio_figure(experiment: Experiment, verdict_key: tuple[str, str, str, str])
         _key("ratio", *verdict_key),
         f"{workload}, {title}",
         f"{len(points)} blocks in {len({p.trial.round for p in points})} rounds, between "
-        f"{numbers.change_range(min(p.ratio for p in points), max(p.ratio for p in points))}",
+        f"{numbers.change_range(min(p.value for p in points), max(p.value for p in points))}",
     )
     chart = RatioChart(
         points,
         next((v.interval for v in experiment.verdicts if _verdict_key(v) == verdict_key), None),
         experiment.design.equivalence_margin,
-        _arm_order(experiment, variant),
+        next((order for order, arm in enumerate(experiment.variants) if arm.name == variant), 0),
     )
-    return figure(partial(_ratios, caption, chart), _ratio_table(caption.title, points), title=title)
+    return figure(partial(ratio_chart, caption, chart), _ratio_table(caption.title, points), title=title)
 
 
 def value_figure(experiment: Experiment, workload: str, metric: str) -> Figure | None:
@@ -116,13 +104,17 @@ def value_figure(experiment: Experiment, workload: str, metric: str) -> Figure |
     )
     table = Table(
         caption.title,
-        (*columns("Round", "Block", *(arm.variant for arm in arms), numbers_from=0), Column("Void because")),
+        columns(
+            "Round",
+            "Block",
+            *(arm.variant for arm in arms),
+            "Void because",
+            numbers_from=0,
+            words_from=2 + len(arms),
+        ),
         rows,
     )
-
-    def draw(width: float) -> Markup:
-        return value_chart(caption, arms, known, width=width)
-
+    draw = partial(value_chart, caption, arms, known)
     return figure(draw, table, title=sentence(f"{known.title}{unit}"))
 
 
@@ -141,23 +133,12 @@ def memory_figure(proof: MemoryProof) -> Figure:
     ]
     table = Table(
         "The server's worst case of memory, item by item",
-        (Column("Item"), Column("Formula"), Column("Size", is_number=True)),
+        columns("Item", "Formula", "Size", numbers_from=2),
         (*rows, *sums),
         totals=len(sums),
     )
-
-    def draw(width: float) -> Markup:
-        return memory_chart(caption, proof, refused_above=REFUSED_ABOVE, width=width)
-
+    draw = partial(memory_chart, caption, proof, refused_above=REFUSED_ABOVE)
     return figure(draw, table, title="Memory proof")
-
-
-def _forest(caption: Caption, groups: Sequence[ForestGroup], margin: float, width: float) -> Markup:
-    return forest_plot(caption, groups, margin=margin, width=width)
-
-
-def _ratios(caption: Caption, chart: RatioChart, width: float) -> Markup:
-    return ratio_chart(caption, chart, width=width)
 
 
 def _forest_groups(experiment: Experiment) -> list[ForestGroup]:
@@ -183,15 +164,15 @@ def _forest_groups(experiment: Experiment) -> list[ForestGroup]:
 
 
 def _forest_row(verdict: Verdict, label: str, floors: Iterable[NoiseFloor]) -> ForestRow:
-    bounds = verdict.interval
+    effect, bounds, decision = verdict_cells(verdict)
     floor = next((f for f in floors if (f.workload, f.metric) == (verdict.workload, verdict.metric)), None)
     return ForestRow(
         label=label,
         decision=verdict.decision,
-        decision_text=f"{symbol(verdict.decision)} {verdict.decision}",
-        effect=effect_text(verdict),
-        bounds=numbers.interval(bounds) if bounds else "",
-        interval=bounds,
+        decision_text=decision,
+        effect=effect,
+        bounds=bounds,
+        interval=verdict.interval,
         noise=floor.interval if floor else None,
     )
 
@@ -224,21 +205,17 @@ def _verdict_row(verdict: Verdict, operations: Mapping[str, str]) -> tuple[str, 
     )
 
 
-def _ratio_table(caption: str, points: Sequence[RatioPoint]) -> Table:
-    digits = numbers.percent_digits(*(point.ratio for point in points))
+def _ratio_table(caption: str, points: Sequence[ValuePoint]) -> Table:
+    digits = numbers.percent_digits(*(point.value for point in points))
     return Table(
         caption,
-        (*columns("Round", "Block", "Change", numbers_from=0), Column("Void because")),
-        tuple((*_place(p.trial), numbers.change(p.ratio, digits), p.trial.void or "") for p in points),
+        columns("Round", "Block", "Change", "Void because", numbers_from=0, words_from=3),
+        tuple((*_place(p.trial), numbers.change(p.value, digits), p.trial.void or "") for p in points),
     )
 
 
 def _place(trial: TrialValues) -> tuple[str, str]:
     return str(trial.round), str(trial.block)
-
-
-def _arm_order(experiment: Experiment, variant: str) -> int:
-    return next((order for order, arm in enumerate(experiment.variants) if arm.name == variant), 0)
 
 
 def _verdict_key(verdict: Verdict) -> tuple[str, str, str, str]:
@@ -248,78 +225,3 @@ def _verdict_key(verdict: Verdict) -> tuple[str, str, str, str]:
 def _key(*parts: str) -> str:
     """Return an HTML id for any names; other characters would break references to it."""
     return "-".join("".join(c if c.isalnum() else f"_{ord(c):x}_" for c in part) for part in parts)
-
-
-def value_chart(caption: Caption, arms: Sequence[ArmSeries], metric: Metric, *, width: float) -> Markup:
-    """Return the chart; arms are named at their right ends if there is room, else in the page's legend."""
-    is_wide = width > NARROW
-    height = 250.0 if is_wide else 230.0
-    right = width - (_NAMES_PX if is_wide else 8.0)
-    trials = [point.trial for arm in arms for point in arm.points]
-    scale = value_scale(_extent(arms), height - _BOTTOM_PX, _TOP)
-    left = max(_LEFT_PX, 14 + _CHARACTER_PX * max(len(tick.label) for tick in scale.ticks(_TICK_ROOM_PX)))
-    columns = round_columns(trials, left, right)
-    return drawing(
-        caption,
-        width,
-        height,
-        *columns.background(_TOP, height - _BOTTOM_PX),
-        *horizontal_grid(scale, left, right, _TICK_ROOM_PX),
-        *(part for order, arm in enumerate(arms) for part in _arm(order, arm, columns, scale, metric)),
-        *columns.axis(height - _BOTTOM_PX),
-        *(_names(arms, scale, right, height) if is_wide else ()),
-    )
-
-
-def _extent(arms: Sequence[ArmSeries]) -> list[float]:
-    """Return all values, including void blocks, which show disturbances."""
-    return [point.value for arm in arms for point in arm.points]
-
-
-def _arm(
-    order: int, arm: ArmSeries, columns: RoundColumns, scale: LinearScale, metric: Metric
-) -> list[Markup]:
-    """Return an arm's points, connected within rounds only: each round has a new server."""
-    class_ = arm_class(order)
-    counted = [point for point in arm.points if point.trial.void is None]
-    threads = [
-        line(
-            columns.place(a.trial),
-            scale.place(a.value),
-            columns.place(b.trial),
-            scale.place(b.value),
-            f"thread {class_}",
-        )
-        for a, b in pairwise(counted)
-        if a.trial.round == b.trial.round
-    ]
-    marks = [
-        mark(
-            arm_shape(order),
-            columns.place(point.trial),
-            scale.place(point.value),
-            4.0,
-            f"mark void {class_}" if point.trial.void else f"mark {class_}",
-            _title(arm.variant, point, metric),
-        )
-        for point in arm.points
-    ]
-    return threads + marks
-
-
-def _title(variant: str, point: ValuePoint, metric: Metric) -> str:
-    trial = point.trial
-    void = f" (void: {trial.void})" if trial.void else ""
-    value = numbers.quantity(metric, point.value)
-    return f"{variant}, round {trial.round}, block {trial.block}: {value}{void}"
-
-
-def _names(arms: Sequence[ArmSeries], scale: LinearScale, right: float, height: float) -> list[Markup]:
-    """Return the arms' names next to their last points, pushed apart."""
-    named = [(order, arm) for order, arm in enumerate(arms) if arm.points]
-    wanted = [scale.place(arm.points[-1].value) for _, arm in named]
-    places = spread(wanted, _LABEL_GAP_PX, _TOP + 4, height - _BOTTOM_PX)
-    return [
-        text(fitted(arm.variant, _NAMES_PX - 14, BOLD_PX), right + 12, y + 4, f"name {arm_class(order)}")
-        for (order, arm), y in zip(named, places, strict=True)
-    ]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pgdyno.base import numbers
 from pgdyno.base.text import listed
 from pgdyno.measure.design.phase import phase_of
+from pgdyno.measure.view.parts_text import parts_design, parts_sentences
 from pgdyno.measure.view.repeat import is_attached_as_found
-from pgdyno.measure.view.text_parts import parts_design, parts_sentences
 from pgdyno.measure.view.wording import metric_of
 from pgdyno.model.experiments.experiment import STRETCH_ROUNDS, Design, DesignKind, Experiment, Stopping
 from pgdyno.model.experiments.workload import DRIVER, ResetPolicy
@@ -38,16 +38,14 @@ def method_paragraphs(experiment: Experiment) -> tuple[Paragraph, ...]:
             Paragraph("Measured in parts.", parts_sentences(experiment)),
             Paragraph("Verdict of a part.", " ".join(estimator_sentences(design))),
         )
+    as_found: tuple[str, ...] = ()
+    if is_attached_as_found(experiment):
+        as_found = ("rounds", "slow changes are alike in all blocks of a round")
     return (
         _pairing(experiment),
         Paragraph("Replication.", _passes(design) if _is_steps(experiment) else _replication(experiment)),
-        Paragraph("Effect and verdict.", " ".join(_estimator_sentences(experiment))),
+        Paragraph("Effect and verdict.", " ".join(estimator_sentences(design, *as_found))),
     )
-
-
-def _estimator_sentences(experiment: Experiment) -> tuple[str, str, str]:
-    as_found = ("rounds", "slow changes are alike in all blocks of a round")
-    return estimator_sentences(experiment.design, *(as_found if is_attached_as_found(experiment) else ()))
 
 
 def estimator_sentences(
@@ -85,7 +83,8 @@ def design_table(experiment: Experiment) -> Table:
     """Return all parameters of the design; for an experiment of parts, a summary."""
     if experiment.parts:
         return parts_design(experiment)
-    design = experiment.design
+    design, as_found = experiment.design, is_attached_as_found(experiment)
+    pinned = "yes" if design.is_isolated else "no"
     turns = (
         ("Blocks per round", str(design.blocks_per_round)),
         ("Block", numbers.duration(design.block_s)),
@@ -98,13 +97,20 @@ def design_table(experiment: Experiment) -> Table:
     steps = (("Data of the steps", f"those left by the step before; each round begins with {beginning}"),)
     rows = (
         ("Design", str(design.kind)),
-        (f"Rounds ({_between_rounds(experiment)})", str(design.rounds)),
+        (
+            f"Rounds ({'the server was not restarted' if as_found else 'servers newly started'})",
+            str(design.rounds),
+        ),
         *(() if _is_steps(experiment) else turns),
         ("Clients per variant", _clients(experiment)),
-        ("Server and client on separate CPUs", _pinned(experiment)),
+        ("Server and client on separate CPUs", "not pinned" if as_found else pinned),
         ("Seed of all random choices", str(design.seed)),
         ("Confidence level", numbers.share(design.level)),
-        *_bias(design),
+        *(
+            (("Bias of a whole experiment, in the intervals", numbers.share(design.bias)),)
+            if design.bias
+            else ()
+        ),
         ("Equivalence margin", f"±{numbers.share(design.equivalence_margin)}"),
         ("Power of the detectable effect", numbers.share(design.power)),
         ("Stopping", _end(experiment)),
@@ -138,16 +144,6 @@ def _turn(design: Design) -> str:
     """Return the length of turns, and that of write workloads if it differs."""
     reading, writing = numbers.duration(design.slice_s), numbers.duration(design.for_writing().slice_s)
     return reading if writing == reading else f"{reading}, {writing} for write workloads"
-
-
-def _between_rounds(experiment: Experiment) -> str:
-    return "the server was not restarted" if is_attached_as_found(experiment) else "servers newly started"
-
-
-def _pinned(experiment: Experiment) -> str:
-    if is_attached_as_found(experiment):
-        return "not pinned"
-    return "yes" if experiment.design.is_isolated else "no"
 
 
 def _clients(experiment: Experiment) -> str:
@@ -268,11 +264,6 @@ def _replication(experiment: Experiment) -> str:
         f"in {blocks}. Blocks are replicated within rounds, and rounds above them: every started server is a "
         "little faster or slower by chance, which blocks of one round cannot show."
     )
-
-
-def _bias(design: Design) -> Iterator[tuple[str, str]]:
-    if design.bias:
-        yield "Bias of a whole experiment, in the intervals", numbers.share(design.bias)
 
 
 def _end(experiment: Experiment) -> str:

@@ -91,8 +91,11 @@ def _repeat_grid(experiment: Experiment) -> str | None:
 
 def _repeat_steps(experiment: Experiment) -> str | None:
     """Return the command of a study of steps; None if its options or variants are unknown."""
-    varied = _whole_variants(experiment) if _BENCHMARK in experiment.options else _varied(experiment)
-    if varied is None or not experiment.options:
+    if _BENCHMARK in experiment.options:
+        varied = [word for one in added_to_peers(experiment) for word in ("--variant", str(one))]
+    elif (factors := _factors(experiment)) is not None and experiment.options:
+        varied = _factor_options(factors)
+    else:
         return None
     design, names = experiment.design, step_names(experiment).values()
     words = ["pgdyno", "run", experiment.name, *_installation(experiment), *varied]
@@ -104,22 +107,8 @@ def _repeat_steps(experiment: Experiment) -> str | None:
     return shlex.join(words if design.is_isolated else [*words, "--no-isolate"])
 
 
-def _varied(experiment: Experiment) -> list[str] | None:
-    """Return the factors' options; None if the variants are not their combinations."""
-    factors = _factors(experiment)
-    return None if factors is None else _factor_options(factors)
-
-
-def _whole_variants(experiment: Experiment) -> list[str]:
-    """Return the options of user-given variants; the others are generated again for the machine."""
-    return [word for one in added_to_peers(experiment) for word in ("--variant", str(one))]
-
-
 def _factor_options(factors: Mapping[str, Sequence[str]]) -> list[str]:
-    words = []
-    for name, values in factors.items():
-        words += ["--factor", f"{name}={','.join(values)}"]
-    return words
+    return [word for name, values in factors.items() for word in ("--factor", f"{name}={','.join(values)}")]
 
 
 def _factors(experiment: Experiment) -> dict[str, list[str]] | None:
@@ -150,10 +139,8 @@ def _question(experiment: Experiment) -> list[str]:
     if len(experiment.variants) == 1:
         return ["pgdyno", "bench", *experiment.workloads, "--variant", str(experiment.variants[0])]
     variants = sorted(experiment.variants, key=lambda variant: variant.name != experiment.baseline)
-    words = ["pgdyno", "compare", *map(str, variants)]
-    for workload in experiment.workloads:
-        words += ["--workload", workload]
-    return words
+    workloads = (word for workload in experiment.workloads for word in ("--workload", workload))
+    return ["pgdyno", "compare", *map(str, variants), *workloads]
 
 
 def _installation(experiment: Experiment) -> list[str]:

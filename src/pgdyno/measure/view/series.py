@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
+from pgdyno.model.experiments.experiment import Block, Experiment
+from pgdyno.model.experiments.verdict import Verdict
 from pgdyno.stats import nested
 from pgdyno.stats.sample import Sample
 
@@ -29,16 +30,8 @@ class TrialValues:
 
 
 @dataclass(frozen=True)
-class RatioPoint:
-    """variant/baseline in one block."""
-
-    trial: TrialValues
-    ratio: float
-
-
-@dataclass(frozen=True)
 class ValuePoint:
-    """One arm's value in one block."""
+    """One arm's value in one block, or its ratio to the baseline's."""
 
     trial: TrialValues
     value: float
@@ -79,14 +72,14 @@ def blocks_of(experiment: Experiment, workload: str) -> tuple[tuple[TrialValues,
 
 def ratios(
     experiment: Experiment, workload: str, metric: str, variant: str, baseline: str
-) -> tuple[RatioPoint, ...]:
+) -> tuple[ValuePoint, ...]:
     """Return variant/baseline per block, for the blocks in which both were measured."""
     points = []
     for trial, block in blocks_of(experiment, workload):
-        above, below = value_in(block, variant, metric), value_in(block, baseline, metric)
-        if above is not None and below is not None and above > 0 and below > 0:
+        above, below = (value_in(block, name, metric) or 0.0 for name in (variant, baseline))
+        if above > 0 and below > 0:
             void = block.void_for(variant, baseline)
-            points.append(RatioPoint(replace(trial, void=void), above / below))
+            points.append(ValuePoint(replace(trial, void=void), above / below))
     return tuple(points)
 
 
@@ -116,6 +109,22 @@ def typical(experiment: Experiment, workload: str, metric: str, variant: str) ->
         and value > 0
     ]
     return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else None
+
+
+def means(experiment: Experiment, workload: str, metric: str) -> dict[str, float | None]:
+    """Return every variant's mean of a metric over its valid blocks; None if it has none."""
+    found: dict[str, float | None] = {}
+    for arm in arm_series(experiment, workload, metric):
+        values = [point.value for point in arm.points if point.trial.void is None]
+        found[arm.variant] = fmean(values) if values else None
+    return found
+
+
+def both(experiment: Experiment, verdict: Verdict) -> tuple[float, float] | None:
+    """Return the typical values of a verdict's baseline and variant; None if one is missing."""
+    at = (experiment, verdict.workload, verdict.metric)
+    before, after = typical(*at, verdict.baseline), typical(*at, verdict.variant)
+    return None if before is None or after is None else (before, after)
 
 
 def estimates(experiment: Experiment, workload: str, metric: str) -> dict[str, SeriesEstimate]:
@@ -158,13 +167,8 @@ def metrics_of(experiment: Experiment, workload: str) -> tuple[str, ...]:
 
 def value_in(block: Block, variant: str, metric: str) -> float | None:
     """Return an arm's value in a block; None if it is missing or not finite."""
-    arm = _arm(block.arms, variant)
-    value = arm.values.get(metric) if arm else None
+    value = next((arm.values.get(metric) for arm in block.arms if arm.variant == variant), None)
     return value if value is not None and math.isfinite(value) else None
-
-
-def _arm(arms: Sequence[ArmBlock], variant: str) -> ArmBlock | None:
-    return next((arm for arm in arms if arm.variant == variant), None)
 
 
 def variants_of(experiment: Experiment) -> tuple[str, ...]:

@@ -7,23 +7,26 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from pgdyno.base import numbers
+from pgdyno.base.text import shortened
 from pgdyno.measure.verdicts.statements import LEAST_CALLS, LEAST_SHARE, other_load, statement_verdicts
 from pgdyno.measure.view.wording import symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.statements import SHARED, StatementVerdict, UsedPlans
 from pgdyno.model.experiments.verdict import Decision
-from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
+from pgdyno.model.variants.schema_sql import SchemaChange
+from pgdyno.report.elements.tables import NOTHING, Table, columns
 
 _MOST_ROWS = 20
 _LONGEST_NAME = 70
 
 
 def statement_tables(experiment: Experiment) -> Iterator[Table]:
-    """Yield a table for each workload and variant in which statements were counted.
+    """Yield the cost of variants' SQL, then a table for each workload and variant with counted statements.
 
     Statements that became slower or faster come first if there are too many for one table; the others are
     one line.
     """
+    yield from _schema_changes(experiment.schema_changes)
     plans = changed_plans(experiment)
     found: dict[tuple[str, str], list[StatementVerdict]] = {}
     for one in statement_verdicts(experiment):
@@ -35,6 +38,28 @@ def statement_tables(experiment: Experiment) -> Iterator[Table]:
             continue
         changed = {one.statement for one in plans if (one.workload, one.variant) == (workload, variant)}
         yield _compared(its, changed, other_load(experiment, workload, variant))
+
+
+def _schema_changes(changes: Sequence[SchemaChange]) -> Iterator[Table]:
+    rows = [
+        (
+            one.workload,
+            one.variant,
+            shortened("; ".join(one.statements), _LONGEST_NAME),
+            numbers.short_duration(one.time_s),
+            *map(numbers.size, (one.made_bytes, one.dropped_bytes, one.wal_bytes)),
+        )
+        for one in changes
+        if one.statements
+    ]
+    if rows:
+        heads = "Workload", "Variant", "SQL"
+        yield Table(
+            "SQL of variants, run once on their copies of the data",
+            columns(*heads, "Time", "Made", "Dropped", "WAL", numbers_from=len(heads)),
+            tuple(rows),
+            lesson="The data of all variants then had a fresh ANALYZE and a checkpoint.",
+        )
 
 
 @dataclass(frozen=True)
@@ -68,7 +93,7 @@ def _compared(verdicts: Sequence[StatementVerdict], changed: AbstractSet[str], l
     workload, variant, baseline = verdicts[0].workload, verdicts[0].variant, verdicts[0].baseline
     rows = [
         (
-            _name(one.statement),
+            shortened(one.statement, _LONGEST_NAME),
             numbers.share(one.share, 1),
             f"{_ms(one.before_ms)} → {_ms(one.after_ms)}",
             NOTHING if one.effect is None else numbers.change(one.effect),
@@ -80,10 +105,10 @@ def _compared(verdicts: Sequence[StatementVerdict], changed: AbstractSet[str], l
     ]
     return Table(
         f"Statements of {workload}: the server's time per call, {baseline} → {variant}",
-        (
-            Column("Statement"),
-            *columns("Time", "ms/call", "Effect", "Interval", numbers_from=0),
-            *columns("Verdict", "Plan"),
+        columns(
+            *("Statement", "Time", "ms/call", "Effect", "Interval", "Verdict", "Plan"),
+            numbers_from=1,
+            words_from=5,
         ),
         (*rows, *_rest(left, 7)),
         lesson=(
@@ -108,10 +133,13 @@ def _load_sentence(variant: str, load: float | None) -> str:
 
 def _alone(workload: str, verdicts: Sequence[StatementVerdict]) -> Table:
     shown, left = _shown(verdicts)
-    rows = [(_name(one.statement), numbers.share(one.share, 1), _ms(one.before_ms)) for one in shown]
+    rows = [
+        (shortened(one.statement, _LONGEST_NAME), numbers.share(one.share, 1), _ms(one.before_ms))
+        for one in shown
+    ]
     return Table(
         f"Statements of {workload}: share of the server's time, and time per call",
-        (Column("Statement"), *columns("Time", "ms/call", numbers_from=0)),
+        columns("Statement", "Time", "ms/call", numbers_from=1),
         (*rows, *_rest(left, 3)),
     )
 
@@ -137,10 +165,6 @@ def _rest(left: Sequence[StatementVerdict], width: int) -> Iterator[tuple[str, .
     if left:
         share = numbers.share(sum(one.share for one in left), 1)
         yield (f"{len(left)} further statements", share, *([NOTHING] * (width - 2)))
-
-
-def _name(text: str) -> str:
-    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
 
 
 def _ms(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Blocks and parts of blocks that do not count: rules, observed values, and reasons. Pure."""
+"""Blocks and parts of blocks that do not count, failures, and effects adjusted for stolen time. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import statistics
 from collections.abc import Iterator, Mapping
 
 from pgdyno.base import numbers
-from pgdyno.measure.blocks.blocks import BY_OTHERS
-from pgdyno.measure.blocks.disturbance import LEFT_OUT
-from pgdyno.measure.blocks.drains import DIFFERENCE
-from pgdyno.measure.blocks.start_offsets import APART
+from pgdyno.measure.blocks.blocks import BY_OTHERS, DIFFERENCE
+from pgdyno.measure.blocks.disturbance import APART, LEFT_OUT
 from pgdyno.measure.verdicts.failures import FailedTransactions, failed_transactions
+from pgdyno.measure.verdicts.steal_adjustment import AdjustedEffect, Adjustment, adjustments
+from pgdyno.measure.view.wording import effect_text, metric_of
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import DRAIN_SHARE
-from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
+from pgdyno.report.elements.tables import NOTHING, Table, columns
 
 _VOID_RULES = {
     "steal_share": "CPU time stolen by the hypervisor",
@@ -94,8 +94,8 @@ def void_block_table(experiment: Experiment) -> Table:
         for block in experiment.blocks
         for reason in block.void_reasons
     ]
-    titles = (Column("Workload"), Column("Round", is_number=True), Column("Block", is_number=True))
-    return Table("Blocks that do not count, and why", (*titles, Column("Why")), tuple(rows))
+    titles = columns("Workload", "Round", "Block", "Why", numbers_from=1, words_from=3)
+    return Table("Blocks that do not count, and why", titles, tuple(rows))
 
 
 def left_out_table(experiment: Experiment) -> Table:
@@ -107,7 +107,7 @@ def left_out_table(experiment: Experiment) -> Table:
     ]
     return Table(
         "Blocks with a part left out, in which others took more of the CPUs than usual",
-        (Column("Workload"), *columns("Round", "Block", "Left out", numbers_from=0)),
+        columns("Workload", "Round", "Block", "Left out", numbers_from=1),
         tuple(rows),
     )
 
@@ -124,36 +124,71 @@ def _void(experiment: Experiment) -> str:
 
 def failures_table(experiment: Experiment) -> Table:
     """Return the failed transactions of each variant by SQLSTATE and statement; empty if none failed."""
-    rows = [row for one in failed_transactions(experiment) for row in _rows(one)]
+    rows = [row for one in failed_transactions(experiment) for row in _reasons(one)]
     return Table(
         "Failed transactions, not included in any rate",
-        (
-            *columns("Workload", "Variant", numbers_from=2),
-            *columns("Share", "Failed", numbers_from=0),
-            Column("SQLSTATE"),
-            Column("Statement"),
+        columns(
+            *("Workload", "Variant", "Share", "Failed", "SQLSTATE", "Statement"), numbers_from=2, words_from=4
         ),
         tuple(rows),
     )
 
 
-def _rows(one: FailedTransactions) -> list[tuple[str, ...]]:
+def _reasons(one: FailedTransactions) -> list[tuple[str, ...]]:
     if not one.failures:
         return [(one.workload, one.variant, numbers.share(0.0), "0", NOTHING, NOTHING)]
     failed = sum(reason.count for reason in one.failures)
-    rows: list[tuple[str, ...]] = [
-        (
-            one.workload,
-            one.variant,
-            numbers.share(one.share * reason.count / failed),
-            f"{reason.count:,}",
-            reason.error,
-            reason.statement or NOTHING,
-        )
-        for reason in one.failures[:_MOST_REASONS]
-    ]
+    shown = [(each.count, each.error, each.statement or NOTHING) for each in one.failures[:_MOST_REASONS]]
     if others := one.failures[_MOST_REASONS:]:
-        count = sum(reason.count for reason in others)
-        share = numbers.share(one.share * count / failed)
-        rows.append((one.workload, one.variant, share, f"{count:,}", "others", NOTHING))
-    return rows
+        shown.append((sum(reason.count for reason in others), "others", NOTHING))
+    return [
+        (one.workload, one.variant, numbers.share(one.share * count / failed), f"{count:,}", error, statement)
+        for count, error, statement in shown
+    ]
+
+
+def adjustment_tables(experiment: Experiment) -> tuple[Table, ...]:
+    """Return the adjusted effects of each workload measured in alternating trials."""
+    level = numbers.share(experiment.design.level)
+    return tuple(
+        Table(
+            f"{_stolen(found)}. Adjusted for stolen time: effects at equal stolen time; the verdicts use "
+            "the unadjusted effects",
+            columns("Variant", "Metric", "Unadjusted", "Adjusted", f"{level} interval", numbers_from=2),
+            tuple(_adjusted(experiment, found.workload, one) for one in found.effects),
+        )
+        for found in adjustments(experiment)
+        if found.effects
+    )
+
+
+def refusals(experiment: Experiment) -> tuple[str, ...]:
+    """Return why effects are not adjusted, a sentence for each workload with varying steal time."""
+    return tuple(
+        f"{_stolen(found)}. No effect is adjusted for it: {found.reason}"
+        for found in adjustments(experiment)
+        if found.reason
+    )
+
+
+def _stolen(found: Adjustment) -> str:
+    return (
+        f"{found.workload}: the hypervisor took between {numbers.share(found.lowest, 1)} and "
+        f"{numbers.share(found.highest, 1)} of the CPU time of {found.trials} trials"
+    )
+
+
+def _adjusted(experiment: Experiment, workload: str, one: AdjustedEffect) -> tuple[str, ...]:
+    unadjusted = (
+        effect_text(verdict)
+        for verdict in experiment.verdicts
+        if (verdict.workload, verdict.metric, verdict.variant) == (workload, one.metric, one.variant)
+    )
+    bounds = one.interval
+    return (
+        one.variant,
+        metric_of(one.metric).title,
+        next(unadjusted, NOTHING),
+        numbers.change_within(bounds.point, bounds.low, bounds.high),
+        numbers.interval(bounds),
+    )

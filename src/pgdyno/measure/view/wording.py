@@ -17,7 +17,7 @@ from pgdyno.measure.verdicts.failures import is_comparable, is_forbidden
 from pgdyno.measure.verdicts.scaling import CurveKnee, knees
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS, THROUGHPUT, Better, Metric
-from pgdyno.model.experiments.tpch import TPCH_RUNS
+from pgdyno.model.experiments.step_record import TPCH_RUNS
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
 from pgdyno.model.plans.recipe import patches_in
 
@@ -160,6 +160,12 @@ def effect_text(verdict: Verdict) -> str:
     if verdict.interval is None:
         return numbers.change(verdict.effect)
     return numbers.change_within(verdict.effect, verdict.interval.low, verdict.interval.high)
+
+
+def verdict_cells(verdict: Verdict) -> tuple[str, str, str]:
+    """Return effect, interval and decision of a verdict, for a table."""
+    bounds = numbers.interval(verdict.interval) if verdict.interval else ""
+    return effect_text(verdict), bounds, f"{symbol(verdict.decision)} {verdict.decision}"
 
 
 def answers(experiment: Experiment) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
-"""A workload captured from a server: statements, their order in transactions, and parameters."""
+"""A workload captured from a server: statements, their order in transactions, parameters, and invariants."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from statistics import fmean
 from typing import Literal
 
-from pgdyno.model.experiments.invariant import Invariant
 from pgdyno.postgres.statement_counts import Ended, Seen
 
 Distribution = Literal["uniform", "gaussian", "exponential", "pareto", "zipfian"]
@@ -135,6 +135,8 @@ OfColumn = ColumnValue | ArrayOf | NewKey | RangeEnd
 Independent = Between | Constant | Letters | Uuid | OneOf
 """Parameters that depend on no column, and on no other parameter."""
 Parameter = OfColumn | SameValue | ReturnedValue | Ordinal | Independent
+Value = bool | int | float | str
+_TRUE, _FALSE = "t", "f"  # PostgreSQL's output
 Protocol = Literal["simple", "extended", "prepared"]
 Quantity = Literal["calls", "time", "rows", "blocks", "WAL records"]
 QUANTITIES: tuple[Quantity, ...] = ("calls", "time", "rows", "blocks", "WAL records")
@@ -142,17 +144,63 @@ QUANTITIES: tuple[Quantity, ...] = ("calls", "time", "rows", "blocks", "WAL reco
 
 
 @dataclass(frozen=True)
+class Is:
+    """The query returns this value, in one row; numbers are compared by value (1 equals 1.00)."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """The query returns the same after the load as before it."""
+
+
+@dataclass(frozen=True)
+class NoRows:
+    """The query returns no row."""
+
+
+Expectation = Is | Unchanged | NoRows
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """A query (SQL) and its expected result before and after each load."""
+
+    name: str
+    sql: str
+    expected: Expectation
+
+
+@dataclass(frozen=True)
+class QueryAnswer:
+    """The value of a query's first row, None: NULL; and the number of rows, 2: several."""
+
+    rows: int
+    value: str | None = None
+
+    def __str__(self) -> str:
+        """Return the answer in words."""
+        if self.rows != 1:
+            return "several rows" if self.rows else "no row"
+        return "NULL" if self.value is None else self.value
+
+
+@dataclass(frozen=True)
 class CapturedStatement:
     """A statement that is replayed: SQL with ``$1``, ``$2`` and so on.
 
     ``is_prepared``: it may be prepared by name. Statements that begin or end transactions are not prepared:
-    pg_stat_statements would count only their first execution.
+    pg_stat_statements would count only their first execution. ``favours``: parameters, by number, that are
+    values of a column, but not as frequent as in the rows. They are drawn from equally likely parts of the
+    column's values in order; given are the bounds of the parts, from 0 (lowest value) to 1 (highest).
     """
 
     name: str
     sql: str
     seen: Seen
     is_prepared: bool = True
+    favours: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -247,3 +295,41 @@ class CapturedWorkload:
         sizes = {one.name: one.seen.time_ms if has_times else one.seen.calls for one in self.statements}
         whole = sum(sizes.values()) or 1
         return {name: size / whole for name, size in sizes.items()}
+
+
+def why_wrong(expected: Expectation, answer: QueryAnswer) -> str | None:
+    """Return why an answer violates the expectation at any time; None if it does not."""
+    match expected:
+        case Is(value) if answer.rows != 1 or not _is_equal(value, answer.value):
+            return f"its query returns {answer}, but must return {as_shown(value)}"
+        case NoRows() if answer.rows:
+            what = "several rows" if answer.rows > 1 else f"a row, {answer}"
+            return f"its query returns {what}, but must return none"
+        case Unchanged() if answer.rows > 1:
+            return "its query returns several rows, which cannot be compared"
+    return None
+
+
+def why_broken(expected: Expectation, before: QueryAnswer, after: QueryAnswer) -> str | None:
+    """Return how a load broke an invariant that held before it; None if it did not."""
+    if isinstance(expected, Unchanged) and before != after:
+        return f"its query returned {before} before the load and {after} after it"
+    return why_wrong(expected, after)
+
+
+def _is_equal(value: Value, text: str | None) -> bool:
+    if isinstance(value, bool):
+        return text == (_TRUE if value else _FALSE)
+    if isinstance(value, str) or text is None:
+        return text == value
+    try:
+        return Decimal(text) == Decimal(repr(value))
+    except InvalidOperation:
+        return False
+
+
+def as_shown(value: Value) -> str:
+    """Return a value as PostgreSQL shows it."""
+    if isinstance(value, bool):
+        return _TRUE if value else _FALSE
+    return str(value)

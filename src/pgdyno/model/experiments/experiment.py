@@ -17,13 +17,12 @@ from pgdyno.host.cpu_idling import Awake
 from pgdyno.model.experiments.failures import Failures
 from pgdyno.model.experiments.likeness import Likeness
 from pgdyno.model.experiments.statements import StatementCount, UsedPlans
-from pgdyno.model.experiments.step_record import StepRecord
-from pgdyno.model.experiments.tpch import TpchFacts
+from pgdyno.model.experiments.step_record import StepRecord, TpchFacts
 from pgdyno.model.experiments.verdict import AtLoad, Verdict
 from pgdyno.model.experiments.workload import USUAL_CLIENTS, Cell, ResetPolicy
-from pgdyno.model.plans.plan import Plan
-from pgdyno.model.plans.terms import Terms
+from pgdyno.model.plans.plan import Plan, Terms
 from pgdyno.model.variants.durability import DurabilityReading
+from pgdyno.model.variants.schema_sql import SchemaChange
 from pgdyno.model.variants.variant import Variant
 
 
@@ -269,6 +268,7 @@ class Experiment:
     likenesses: Mapping[str, Likeness] = field(default_factory=dict)  # of captured workloads, by name
     plans: tuple[UsedPlans, ...] = ()  # of statements, before the load of the first round
     load_hosts: tuple[LoadHosts, ...] = ()  # in chronological order; empty: load from the server's host
+    schema_changes: tuple[SchemaChange, ...] = ()  # of all variants, if any of them has SQL
 
     def operation(self, workload: str) -> str | None:
         """Return the unit of a workload's rate, if not transactions."""

@@ -15,6 +15,8 @@ from pgdyno.base.errors import GeneratorFailedError
 
 MOST_FAILED_SHARE = 0.05
 """Of a server's transactions. Arbitrary: with more, a rate mostly measures error handling."""
+FAILED_TRIAL = " is a failed trial: "
+"""In an experiment's notes, between the name of a variant without data and the reason."""
 _MOST_NAMED = 4
 _CONDITIONS = {
     "21000": "cardinality_violation",

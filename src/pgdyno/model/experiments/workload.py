@@ -199,7 +199,7 @@ class Step:
 
 @dataclass(frozen=True)
 class TpchStep:
-    """A step of a TPC-H-like pass; ``model/experiments/tpch.py`` has the names.
+    """A step of a TPC-H-like pass; ``model/experiments/step_record.py`` has the names.
 
     ``clients`` is the number of streams of the throughput run. ``label`` describes how the whole is run; an
     experiment can be continued only with the same label.
@@ -221,7 +221,7 @@ class CapturedLoad:
 
 
 Kind = PgbenchScripts | SysbenchScript | DriverScript | Statement | Step | TpchStep | CapturedLoad
-"""The kinds of load. Rounds measure them in blocks; steps follow their benchmark: ``measure/passes.py``."""
+"""The kinds of load. Rounds measure them in blocks; steps follow their benchmark: ``Passes``."""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TypeAlias
 
-from pgdyno.model.tuning.space import Point, Space
+from pgdyno.base import numbers
+from pgdyno.base.numbers import SPACE
+from pgdyno.model.plans.plan import Layer
+from pgdyno.model.variants.variant import Variant
+
+Point: TypeAlias = Mapping[str, str]
+"""A configuration: values by the keys of dimensions; other dimensions keep their original values."""
+
+BUILD = "build"
+"""Key of the dimension of PostgreSQL builds; its values are their names."""
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One dimension: ``key`` is a variant's, or ``BUILD``.
+
+    ``values`` are the candidate values without the original one, in ascending order if numeric; ``found`` is
+    the original value for display. ``planned`` is the plan's value, None if the plan does not change it.
+    ``worth`` is the largest share of a transaction's time that it could save according to the profile; 0:
+    unknown. ``brings`` are settings that matter only together with this one: they are set whenever it is,
+    and are not dimensions.
+    """
+
+    key: str
+    layer: Layer
+    values: tuple[str, ...]
+    found: str
+    planned: str | None = None
+    worth: float = 0.0
+    brings: Point = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Space:
+    """All dimensions, in decreasing order of importance by the profile.
+
+    ``kept`` are planned values that every candidate has: a search is too short to evaluate them.
+    """
+
+    dimensions: tuple[Dimension, ...]
+    kept: Point = field(default_factory=dict)
+
+    @property
+    def plan(self) -> Point:
+        """The plan's point, without the kept values."""
+        return {one.key: one.planned for one in self.dimensions if one.planned is not None}
+
+    def whole(self, point: Point) -> Point:
+        """Return a point with the kept values, and with the settings that its dimensions bring."""
+        brought = [one.brings for one in self.dimensions if one.key in point]
+        return {**self.kept, **{key: value for each in brought for key, value in each.items()}, **point}
+
+    @property
+    def points(self) -> int:
+        """The number of points."""
+        count = 1
+        for one in self.dimensions:
+            count *= 1 + len(one.values)
+        return count
+
+
+def at_point(base: Variant, name: str, point: Point) -> Variant:
+    """Return a point as a variant of the original configuration."""
+    settings = {key: value for key, value in point.items() if key != BUILD}
+    return replace(
+        base,
+        name=name,
+        settings={**base.settings, **settings},
+        server=point.get(BUILD, base.server),
+    )
+
 
 TUNED = "tuned"
 """The name of the result's variant in the final experiment that proves it."""
@@ -117,3 +188,56 @@ class Tuning:
 
 def _mean(values: list[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+class OverLimitError(Exception):
+    """A trial of ``variant`` was stopped because the server exceeded a limit; ``reason`` has the figure."""
+
+    def __init__(self, variant: str, reason: str) -> None:
+        super().__init__(reason)
+        self.variant = variant
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class OwnerLimits:
+    """Limits set by the server's owner; None: no limit.
+
+    ``latency_ms`` limits the 99th percentile of a workload's transactions in a trial, ``memory_bytes`` the
+    memory of all processes of the server.
+    """
+
+    latency_ms: float | None = None
+    memory_bytes: int | None = None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is a limit."""
+        return self.latency_ms is not None or self.memory_bytes is not None
+
+    def over_latency(self, p99_ms: float, workload: str) -> str:
+        """Return the reason if a 99th percentile exceeds the limit; empty if it does not."""
+        if self.latency_ms is None or p99_ms <= self.latency_ms:
+            return ""
+        return (
+            f"the 99th percentile of {workload} was {numbers.number(p99_ms)}{SPACE}ms, and "
+            f"--limit-latency is {numbers.plain(self.latency_ms)}{SPACE}ms"
+        )
+
+    def over_memory(self, used_bytes: int) -> str:
+        """Return the reason if the server's memory exceeds the limit; empty if it does not."""
+        if self.memory_bytes is None or used_bytes <= self.memory_bytes:
+            return ""
+        return f"the server had {numbers.size(used_bytes)} in memory, and {self._limit()}"
+
+    def over_memory_at_worst(self, worst_bytes: int, found_bytes: int) -> str:
+        """Return why a configuration is not tried; empty if it may be.
+
+        It may always use as much memory as the original configuration.
+        """
+        if self.memory_bytes is None or worst_bytes <= max(self.memory_bytes, found_bytes):
+            return ""
+        return f"its worst case is {numbers.size(worst_bytes)}, and {self._limit()}"
+
+    def _limit(self) -> str:
+        return f"--limit-memory is {numbers.size(self.memory_bytes or 0)}"

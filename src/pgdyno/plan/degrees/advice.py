@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pgdyno.plan.degrees.inquiry import CAP, Inquiry
+from pgdyno.plan.degrees.causes import CAP, Inquiry
 from pgdyno.postgres.parallel_degree import (
     Cause,
     DegreeAdvice,

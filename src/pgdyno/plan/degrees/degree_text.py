@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from pgdyno.base.facts import Fact, Unknown
+from pgdyno.base.text import counted, wrapped
 from pgdyno.postgres.parallel_degree import Cause, Degree, DegreeAdvice, ExplainedGather, Limit, Pools
 
 WIDTH = 100
@@ -16,15 +16,19 @@ _LISTED = 10  # a table may have thousands of partitions
 
 def degree_text(degree: Degree, *, width: int = WIDTH) -> str:
     """Return the readable answer, ending with a newline."""
+    alternatives = [*_causes(degree.alternatives, width)]
     sections = [
-        [_wrapped(headline(degree), width, "")],
+        [wrapped(headline(degree), width)],
         *([*_gather(one, width)] for one in degree.gathers),
-        [*_why(degree, width)],
-        [*_alternatives(degree, width)],
+        [] if degree.gathers else ["Why no workers", *_causes(degree.causes, width)],
+        ["Alternatives, each sufficient alone", *alternatives] if alternatives else [],
         [*_tables(degree)],
-        [*_settings(degree)],
+        [
+            "Settings",
+            *(f"{_INDENT}{name:<{_NAME_WIDTH}}  {value}" for name, value in degree.settings.items()),
+        ],
         [*_pools(degree, width)],
-        [*_notes(degree, width)],
+        [wrapped(f"note: {note}", width) for note in degree.notes],
         [*_advice(degree.advice, width)],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
@@ -35,7 +39,8 @@ def headline(degree: Degree) -> str:
     text = f"{_workers(degree.planned)} planned: {_decided(degree.causes)}"
     if degree.pool_limit is None:
         return text
-    return f"{text}; {degree.launchable} of them can be launched now, limited by {_pool(degree)}"
+    limit = f"{degree.pool_limit} = {degree.settings[degree.pool_limit]}"
+    return f"{text}; {degree.launchable} of them can be launched now, limited by {limit}"
 
 
 def _decided(causes: Sequence[Cause]) -> str:
@@ -48,38 +53,21 @@ def _decided(causes: Sequence[Cause]) -> str:
     return ", and ".join([f"{' and '.join(cause.what for cause in deciding)}{verb}", *missing])
 
 
-def _pool(degree: Degree) -> str:
-    limit = degree.pool_limit or Limit.POOL
-    return f"{limit} = {degree.settings[limit]}"
-
-
 def _gather(one: ExplainedGather, width: int) -> Iterator[str]:
     gather = one.gather
     over = ", ".join(f"{scan.name} on {scan.relation}" for scan in gather.scans[:3])
     more = f" and {len(gather.scans) - 3} more" if len(gather.scans) > 3 else ""
-    yield _wrapped(f"{gather.name}: {_workers(gather.workers)}{', ' if over else ''}{over}{more}", width, "")
+    yield wrapped(f"{gather.name}: {_workers(gather.workers)}{', ' if over else ''}{over}{more}", width)
     yield from _causes(one.causes, width)
     if one.uncapped_workers is not None and all(cause.limit is not Limit.CAP for cause in one.causes):
         yield f"{_INDENT}without max_parallel_workers_per_gather: {_workers(one.uncapped_workers)}"
 
 
-def _why(degree: Degree, width: int) -> Iterator[str]:
-    if not degree.gathers:
-        yield "Why no workers"
-        yield from _causes(degree.causes, width)
-
-
 def _causes(causes: tuple[Cause, ...], width: int) -> Iterator[str]:
     for cause in causes:
-        yield _wrapped(f"{cause.what}: {cause.why}", width, _INDENT)
+        yield wrapped(f"{cause.what}: {cause.why}", width, _INDENT)
         if cause.remedy:
-            yield _wrapped(f"to change it: {cause.remedy}", width, 2 * _INDENT)
-
-
-def _alternatives(degree: Degree, width: int) -> Iterator[str]:
-    if degree.alternatives:
-        yield "Alternatives, each sufficient alone"
-        yield from _causes(degree.alternatives, width)
+            yield wrapped(f"to change it: {cause.remedy}", width, 2 * _INDENT)
 
 
 def _tables(degree: Degree) -> Iterator[str]:
@@ -93,12 +81,6 @@ def _tables(degree: Degree) -> Iterator[str]:
         yield f"{_INDENT}and {len(largest) - _LISTED} smaller ones"
 
 
-def _settings(degree: Degree) -> Iterator[str]:
-    yield "Settings"
-    for name, value in degree.settings.items():
-        yield f"{_INDENT}{name:<{_NAME_WIDTH}}  {value}"
-
-
 def _pools(degree: Degree, width: int) -> Iterator[str]:
     pools = degree.pools
     yield "Workers in use now"
@@ -106,7 +88,7 @@ def _pools(degree: Degree, width: int) -> Iterator[str]:
     yield f"{_INDENT}{'parallel':<{_NAME_WIDTH}}  {parallel}"
     yield f"{_INDENT}{'all background workers':<{_NAME_WIDTH}}  {_all_in_use(pools)}"
     if degree.planned and degree.launchable is not None:
-        yield _wrapped(f"{degree.launchable} of {degree.planned} planned can be launched now", width, _INDENT)
+        yield wrapped(f"{degree.launchable} of {degree.planned} planned can be launched now", width, _INDENT)
 
 
 def _in_use(used: Fact[int], of: int) -> str:
@@ -123,17 +105,12 @@ def _all_in_use(pools: Pools) -> str:
     return f"{used} of {pools.max_worker_processes}"
 
 
-def _notes(degree: Degree, width: int) -> Iterator[str]:
-    for note in degree.notes:
-        yield _wrapped(f"note: {note}", width, "")
-
-
 def _advice(advice: DegreeAdvice | None, width: int) -> Iterator[str]:
     if advice is None:
         return
     if advice.obstacle is not None:
         none = "No statement gives" if advice.is_certain else "No statement was found that gives"
-        yield _wrapped(f"{none} {_workers(advice.workers)}: {advice.obstacle}", width, "")
+        yield wrapped(f"{none} {_workers(advice.workers)}: {advice.obstacle}", width)
         return
     if not advice.steps:
         yield f"To get {_workers(advice.workers)}: no change needed"
@@ -141,7 +118,7 @@ def _advice(advice: DegreeAdvice | None, width: int) -> Iterator[str]:
     yield f"To get {_workers(advice.workers)}"
     for step in advice.steps:
         yield f"{_INDENT}{step.statement};"
-        yield _wrapped(f"-- {'tested; ' if step.is_tried else ''}{step.note}", width, 2 * _INDENT)
+        yield wrapped(f"-- {'tested; ' if step.is_tried else ''}{step.note}", width, 2 * _INDENT)
     if any(step.statement.startswith("SET ") for step in advice.steps):
         yield f"{_INDENT}to keep a value: ALTER ROLE … SET, ALTER DATABASE … SET or ALTER SYSTEM SET"
     if advice.tried_workers is None:
@@ -151,15 +128,4 @@ def _advice(advice: DegreeAdvice | None, width: int) -> Iterator[str]:
 
 
 def _workers(count: int) -> str:
-    return f"{count} worker{'' if count == 1 else 's'}"
-
-
-def _wrapped(text: str, width: int, indent: str) -> str:
-    return textwrap.fill(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent + 2 * _INDENT,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+    return counted(count, "worker")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pgdyno.plan.degrees.causes import reloption, undetermined
-from pgdyno.plan.degrees.inquiry import CAP, Inquiry
+from pgdyno.plan.degrees.causes import CAP, Inquiry, reloption, undetermined
 from pgdyno.postgres.parallel_degree import Cause, Gather, Hazard, Limit, Scan, Table
 from pgdyno.postgres.planner.parallel_plan import Plan, gathers, has_node, planned_workers, scans
 

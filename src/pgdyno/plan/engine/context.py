@@ -18,7 +18,7 @@ from pgdyno.model.plans.plan import MemoryProof
 from pgdyno.model.plans.recipe import KnownBuild
 from pgdyno.plan.engine.effective import EffectiveSettings
 from pgdyno.plan.engine.memory_proof import PLANNED_BELOW, memory_proof
-from pgdyno.plan.engine.metadata import Goal, Lever
+from pgdyno.plan.engine.metadata import Goal, LeverMetadata
 from pgdyno.plan.engine.resources import Resources, StorageKind
 from pgdyno.postgres.guc import format_bytes
 from pgdyno.postgres.server import Server
@@ -77,7 +77,7 @@ class PlanContext:
         """The server as found."""
         return self.settings.server
 
-    def unknown_need(self, lever: Lever) -> str | None:
+    def unknown_need(self, lever: LeverMetadata) -> str | None:
         """Return why a fact that the lever needs is unknown; None if all are known."""
         needs: list[Fact[object]] = [getattr(self.resources, need.value) for need in lever.needs]
         for fact in needs:

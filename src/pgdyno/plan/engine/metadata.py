@@ -49,7 +49,7 @@ _LONGEST_SWITCH_S = 0.005  # 10 % of the shortest usual turn
 
 
 @dataclass(frozen=True)
-class Lever:
+class LeverMetadata:
     """A lever's metadata. ``order_after`` maps each lever that must run earlier to the reason.
 
     ``settings`` and ``files`` are everything the lever may change; each belongs to exactly one lever. Files
@@ -78,7 +78,7 @@ class Lever:
     title: str
     layer: Layer
     risk: Risk
-    maturity: Maturity
+    maturity: Maturity = Maturity.PREVIEW
     settings: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()

@@ -18,7 +18,7 @@ from fnmatch import fnmatchcase
 from pgdyno.host.kernel_file import display_name
 from pgdyno.model.plans.plan import HUGE_PAGES, kind_of
 from pgdyno.model.variants.variant import Variant
-from pgdyno.plan.engine.metadata import Lever
+from pgdyno.plan.engine.metadata import LeverMetadata
 from pgdyno.plan.levers import load
 
 MEMORY_SHARE = 0.7
@@ -121,7 +121,7 @@ def _is_shareable(path: str, variants: Sequence[Variant]) -> bool:
     return any(fnmatchcase(path, pattern) for pattern in patterns)
 
 
-def _instant_levers() -> list[Lever]:
+def _instant_levers() -> list[LeverMetadata]:
     return [module.LEVER for module in load().values() if module.LEVER.is_instant]
 
 

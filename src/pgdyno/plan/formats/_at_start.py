@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pgdyno.host.kernel_file import display_name, sysctl_path
 from pgdyno.model.plans.plan import Change
 from pgdyno.plan.formats import sysctl, udev
-from pgdyno.plan.formats._comments import comments, joined
+from pgdyno.plan.formats._contract import comments, joined
 from pgdyno.plan.formats._places import TMPFILES_PATH, Place, place_of, tmpfiles_line
 
 

@@ -10,11 +10,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from pgdyno.base.text import counted
 from pgdyno.host.cache_allocation import RESCTRL
 from pgdyno.host.kernel_file import COUPLED, SYSCTL_ROOT, display_name
 from pgdyno.host.msr import register_of
 from pgdyno.model.plans.plan import Change, Plan, PlanLine
-from pgdyno.plan.formats._contract import counted, host_lines, setting_lines
+from pgdyno.plan.formats._contract import host_lines, setting_lines
 from pgdyno.plan.formats._expressible import kernel_path, plain
 
 _DEVICE = re.compile(r"^/sys/(?:class/)?(block|net)/([^/]+)/(.+)$")

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pgdyno.model.plans.plan import Effect, Plan, PlanLine
-from pgdyno.plan.formats._comments import comments, joined
-from pgdyno.plan.formats._contract import setting_lines, summary
+from pgdyno.plan.formats._contract import comments, joined, setting_lines, summary
 from pgdyno.plan.formats._expressible import encodable
 from pgdyno.plan.formats._targets import Selection, in_base_unit, is_boolean, select, target
 from pgdyno.postgres.server import Server

@@ -16,7 +16,7 @@ from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.resolver import VersionedResolver
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
-from pgdyno.plan.formats._comments import WIDTH, comments, joined, wrapped
+from pgdyno.plan.formats._contract import WIDTH, comments, joined, wrapped
 from pgdyno.plan.formats._expressible import encodable, refusal
 
 _LANGUAGE = "YAML"

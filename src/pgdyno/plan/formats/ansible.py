@@ -10,13 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pgdyno.base.text import counted
 from pgdyno.model.plans.plan import Plan, PlanLine
 from pgdyno.plan.formats import conf, sysctl, udev
-from pgdyno.plan.formats._comments import comments
-from pgdyno.plan.formats._contract import Format, counted, explanation, host_lines, setting_lines, summary
+from pgdyno.plan.formats._contract import (
+    Format,
+    comments,
+    explanation,
+    host_lines,
+    setting_lines,
+    summary,
+)
 from pgdyno.plan.formats._places import TMPFILES_PATH, Place, elsewhere, former_value, lines_in, tmpfiles_line
-from pgdyno.plan.formats._unit import configuration_file, unit_of
 from pgdyno.plan.formats._yaml import document, quoted, untemplated, verbatim
+from pgdyno.plan.formats.systemd import configuration_file, unit_of
 from pgdyno.postgres.server import Server
 
 FORMAT = Format("ansible", "Ansible playbook")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.model.plans.plan import Plan, PlanLine
-from pgdyno.plan.formats._comments import comments
-from pgdyno.plan.formats._contract import Format, explanation, setting_lines, summary
+from pgdyno.plan.formats._contract import Format, comments, explanation, setting_lines, summary
 from pgdyno.plan.formats._expressible import encodable, setting_name
 from pgdyno.postgres.server import Server
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 import re
 
 from pgdyno.model.plans.plan import Plan, PlanLine
-from pgdyno.plan.formats._comments import comment, comments
-from pgdyno.plan.formats._contract import Format, explanation, restart_settings, setting_lines, summary
+from pgdyno.plan.formats._contract import (
+    Format,
+    comment,
+    comments,
+    explanation,
+    restart_settings,
+    setting_lines,
+    summary,
+)
 from pgdyno.plan.formats._expressible import encodable
 from pgdyno.postgres.alter_system import statement_values
 from pgdyno.postgres.server import Server

@@ -5,10 +5,10 @@ Source: sysctl.d(5), sysctl.conf(5).
 
 from __future__ import annotations
 
+from pgdyno.base.text import counted
 from pgdyno.host.kernel_file import SYSCTL_ROOT
 from pgdyno.model.plans.plan import Change, Plan, PlanLine
-from pgdyno.plan.formats._comments import comments, joined
-from pgdyno.plan.formats._contract import Format, counted, explanation
+from pgdyno.plan.formats._contract import Format, comments, explanation, joined
 from pgdyno.plan.formats._expressible import kernel_path, plain
 from pgdyno.plan.formats._places import Place, elsewhere, former_value, head_of, lines_in
 from pgdyno.postgres.server import Server

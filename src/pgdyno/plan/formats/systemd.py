@@ -7,14 +7,13 @@ io_uring_mlock_size(3): kernels before 5.12 count a ring's memory as locked.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pgdyno.model.plans.plan import Plan
-from pgdyno.plan.formats._comments import comments, joined
-from pgdyno.plan.formats._contract import Format
+from pgdyno.plan.formats._contract import Format, comments, joined
 from pgdyno.plan.formats._expressible import plain
 from pgdyno.plan.formats._places import elsewhere
-from pgdyno.plan.formats._unit import unit_of
 from pgdyno.postgres.server import Server
 
 FORMAT = Format("systemd", "drop-in for the server's systemd unit")
@@ -121,3 +120,26 @@ def _value(plan: Plan, server: Server, name: str) -> str | None:
     """Return a setting's planned value; None if this server has no such setting."""
     guc = server.settings.get(name)
     return None if guc is None else guc.check(plan.settings.get(name, guc.setting))
+
+
+_DEBIAN = re.compile(r"^/etc/postgresql/(\d+(?:\.\d+)?)/([A-Za-z0-9_.-]+)/", re.ASCII)
+_RED_HAT = re.compile(
+    r"^/var/lib/pgsql/(\d+(?:\.\d+)?)/data/", re.ASCII
+)  # packages of the PostgreSQL project
+_ANY = "postgresql.service"
+
+
+def configuration_file(server: Server) -> str:
+    """Return the path of postgresql.conf; a common default if the connection's role may not see it."""
+    shown = server.settings.get("config_file")
+    return shown.setting if shown is not None and shown.setting else "/etc/postgresql/postgresql.conf"
+
+
+def unit_of(server: Server) -> str:
+    """Return the name of the server's unit as installed by packages."""
+    path = configuration_file(server)
+    if debian := _DEBIAN.match(path):
+        return f"postgresql@{debian[1]}-{debian[2]}.service"
+    if red_hat := _RED_HAT.match(path):
+        return f"postgresql-{red_hat[1]}.service"
+    return _ANY

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from pgdyno.model.plans.plan import Plan, PlanLine
 from pgdyno.plan.formats._amazon import apply_method
-from pgdyno.plan.formats._comments import comments
-from pgdyno.plan.formats._contract import Format, setting_lines, summary
+from pgdyno.plan.formats._contract import Format, comments, setting_lines, summary
 from pgdyno.plan.formats._expressible import encodable
 from pgdyno.plan.formats._script import parameter, undo_of
 from pgdyno.plan.formats._targets import Selection, select, target

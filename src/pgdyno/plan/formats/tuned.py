@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from pgdyno.base.text import counted
 from pgdyno.host.kernel_file import display_name
 from pgdyno.model.plans.plan import Plan, PlanLine
-from pgdyno.plan.formats._comments import comments, joined
-from pgdyno.plan.formats._contract import Format, counted, explanation
+from pgdyno.plan.formats._contract import Format, comments, explanation, joined
 from pgdyno.plan.formats._expressible import kernel_path, plain
 from pgdyno.plan.formats._places import Place, device_file, elsewhere, head_of, lines_in, place_of
 from pgdyno.postgres.server import Server

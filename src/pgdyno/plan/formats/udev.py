@@ -5,9 +5,9 @@ A rule is applied when the device appears, at boot or later. Source: udev(7).
 
 from __future__ import annotations
 
+from pgdyno.base.text import counted
 from pgdyno.model.plans.plan import Change, Plan, PlanLine
-from pgdyno.plan.formats._comments import comments, joined
-from pgdyno.plan.formats._contract import Format, counted, explanation
+from pgdyno.plan.formats._contract import Format, comments, explanation, joined
 from pgdyno.plan.formats._expressible import kernel_path, plain
 from pgdyno.plan.formats._places import Place, device_file, elsewhere, former_value, head_of, lines_in
 from pgdyno.postgres.server import Server

@@ -25,9 +25,9 @@ from pgdyno.postgres.inspection.connection_by_directory import connect_as_owner
 from pgdyno.postgres.inspection.data_directory import read_data_directory
 from pgdyno.postgres.inspection.inspection import identify_backend, inspect_server
 from pgdyno.postgres.inspection.program import inspect_program
-from pgdyno.postgres.process.installations import embedded
 from pgdyno.postgres.process.instance import Instance, initialise
 from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import embedded
 from pgdyno.postgres.server import DataDirectory, Program, Server
 
 _THIS_HOST = Path("/")

@@ -13,7 +13,7 @@ from pgdyno.plan.engine.planner import PlanRequest, context_of, run_levers
 from pgdyno.plan.engine.resources import Figures
 from pgdyno.plan.inspection.inspect import Inspection
 from pgdyno.plan.inspection.server_programs import probe_of
-from pgdyno.plan.levers._contract import LeverModule, PlanContext, page_of
+from pgdyno.plan.levers._contract import LeverModule, PlanContext
 
 
 def choose_levers(name: str | None, layer: Layer | None) -> tuple[LeverModule, ...]:
@@ -71,5 +71,5 @@ def _finding(
 
 def _entry(module: LeverModule, finding: LeverFinding | None) -> LeverEntry:
     lever = module.LEVER
-    page = page_of(module)
-    return LeverEntry(lever.name, lever.title, lever.layer, lever.maturity.value, lever.risk, page, finding)
+    title, maturity = lever.title, lever.maturity.value
+    return LeverEntry(lever.name, title, lever.layer, maturity, lever.risk, module.page, finding)

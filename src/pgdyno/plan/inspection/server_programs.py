@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pgdyno.base.errors import PgdynoError
 from pgdyno.base.facts import Fact, Unknown, unknown
-from pgdyno.host.files.file_identity import acting_as
 from pgdyno.host.files.trusted_files import weakness
+from pgdyno.host.files.walk import acting_as
 from pgdyno.host.probes import PageCompression
 from pgdyno.host.probing.compression_probe import probe_page_compression
 from pgdyno.plan.inspection.inspect import InspectedServer

@@ -17,7 +17,7 @@ from graphlib import TopologicalSorter
 from types import MappingProxyType
 
 from pgdyno.model.plans.plan import Layer
-from pgdyno.plan.levers._contract import LeverModule
+from pgdyno.plan.levers._contract import LeverModule, levers_of
 
 
 @cache
@@ -27,8 +27,7 @@ def load() -> Mapping[str, LeverModule]:
     Raises: graphlib.CycleError for a cycle in ``order_after``.
     """
     modules = (importlib.import_module(name) for name in _module_names())
-    levers = (one for module in modules for one in getattr(module, "CHECKS", (module,)))
-    found: dict[str, LeverModule] = {lever.LEVER.name: lever for lever in levers}
+    found = {lever.LEVER.name: lever for module in modules for lever in levers_of(module)}
     return MappingProxyType({name: found[name] for name in _in_order(found)})
 
 

@@ -1,13 +1,15 @@
 """The contract of every lever under ``plan/levers/<layer>/``, and the facts available to it.
 
-A lever file has a docstring with the headings in ``HEADINGS``, and three names:
+A lever file has a docstring with the headings in ``HEADINGS``, and these names:
 
 ``LEVER``
     its metadata.
-``detect(ctx) -> Detected``
-    returns the present state; read-only.
-``plan(ctx) -> Sequence[PlanLine] | Skipped``
+``plan(ctx) -> Planned``
     pure: equal contexts give equal plans. On a server that already conforms, it plans nothing.
+``detect(ctx) -> Detected``
+    returns the present state; read-only. Without it, ``detect_settings`` or ``detect_files``.
+``concerned(ctx) -> Sequence[str]``
+    for ``detect_files``, if the patterns in ``LEVER.files`` match other files too.
 
 Levers that change nothing are rows of a table instead: ``CHECKS`` in a file named ``checked_…``.
 Lever files import only ``model`` and this module, which re-exports the names they need from elsewhere. A
@@ -21,7 +23,8 @@ import inspect
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from types import ModuleType
+from typing import Protocol, TypeAlias
 
 from pgdyno.base.facts import Unknown
 from pgdyno.host.kernel_file import COUPLED, choices_in, display_name, is_same, sysctl_path
@@ -41,7 +44,7 @@ from pgdyno.model.plans.plan import (
 from pgdyno.plan.engine.context import PlanContext, Probe, matches
 from pgdyno.plan.engine.effective import owner_of
 from pgdyno.plan.engine.memory_proof import reserved_connections, shared_memory_bytes
-from pgdyno.plan.engine.metadata import HEADINGS, Detected, Goal, Lever, Maturity, Need, State
+from pgdyno.plan.engine.metadata import HEADINGS, Detected, Goal, LeverMetadata, Maturity, Need, State
 from pgdyno.plan.engine.resources import HugePages, StorageKind, is_virtual
 from pgdyno.postgres.guc import Guc, format_bytes
 
@@ -49,9 +52,9 @@ __all__ = [
     "GB", "HEADINGS", "KB", "MB", "PROCESS", "REFUSED_ABOVE", "SERVER", "WORTH_A_CHANGE",
     "Change", "Check", "Detected", "Effect",
     "Goal", "HugePages", "Layer", "Lever", "LeverModule", "Maturity", "Need",
-    "PlanContext", "PlanLine", "Probe", "Risk", "Skipped", "State", "StorageKind",
+    "PlanContext", "PlanLine", "Planned", "Probe", "Risk", "Skipped", "State", "StorageKind",
     "choices_in", "detect_files", "detect_settings", "display_name", "format_bytes",
-    "is_virtual", "lines_or_skipped", "matches", "owner_of", "propose", "propose_file",
+    "is_virtual", "matches", "owner_of",
     "reserved_connections", "shared_memory_bytes", "sysctl_path", "why_absent",
 ]  # fmt: skip
 
@@ -64,82 +67,72 @@ WORTH_A_CHANGE = 1.5
 proof is an estimate: a new plan with the restarted server's own figures would differ slightly."""
 
 
-class LeverModule(Protocol):
-    """A lever as returned by ``load``: a module or a check."""
-
-    __doc__: str | None
-
-    @property
-    def LEVER(self) -> Lever:  # noqa: N802 — the name in lever modules
-        """The metadata."""
-        ...
-
-    def detect(self, ctx: PlanContext) -> Detected:
-        """Return the present state."""
-        ...
-
-    def plan(self, ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-        """Return the changes, or the reason for none."""
-        ...
+Planned: TypeAlias = Sequence[PlanLine] | Skipped
+"""The changes, or the reason for none."""
 
 
-def propose(
-    ctx: PlanContext, lever: Lever, name: str, value: str, *, reason: str, evidence: str
-) -> PlanLine | None:
-    """Return the line that sets ``name`` to ``value``; None if it has that value or does not exist."""
-    if not ctx.settings.has(name):
-        return None
-    guc = ctx.settings.guc(name)
-    if guc.equals(value):
-        return None
-    owner = owner_of(guc)
-    return PlanLine(
-        change=Change(
-            lever=lever.name,
-            kind=SETTING,
-            key=name,
-            current=guc.display(),
-            value=value,
-            effect=Effect.RESTART if guc.needs_restart else Effect.RELOAD,
-        ),
-        layer=lever.layer,
-        reason=reason if owner is None else f"{reason}. The present value was set {owner}",
-        evidence=evidence,
-        risk=Risk.RESTART if guc.needs_restart else lever.risk,
-        undo=_undo(guc),
-    )
+@dataclass(frozen=True)
+class Lever(LeverMetadata):
+    """A lever: its metadata, and its lines in a plan."""
+
+    def propose(
+        self, ctx: PlanContext, name: str, value: str, *, reason: str, evidence: str
+    ) -> PlanLine | None:
+        """Return the line that sets ``name`` to ``value``; None if it has that value or does not exist."""
+        if not ctx.settings.has(name):
+            return None
+        guc = ctx.settings.guc(name)
+        if guc.equals(value):
+            return None
+        owner = owner_of(guc)
+        effect = Effect.RESTART if guc.needs_restart else Effect.RELOAD
+        return PlanLine(
+            change=Change(self.name, SETTING, name, guc.display(), value, effect),
+            layer=self.layer,
+            reason=reason if owner is None else f"{reason}. The present value was set {owner}",
+            evidence=evidence,
+            risk=Risk.RESTART if guc.needs_restart else self.risk,
+            undo=_undo(guc),
+        )
+
+    def propose_file(
+        self,
+        ctx: PlanContext,
+        path: str,
+        value: str,
+        *,
+        reason: str,
+        evidence: str,
+        effect: Effect = Effect.IMMEDIATE,
+    ) -> PlanLine | None:
+        """Return the line that writes ``value`` to a kernel file; None if it has it or does not exist.
+
+        ``effect`` is when the change affects the server.
+        """
+        current = ctx.value(path)
+        if current is None or is_same(path, current, value):
+            return None
+        return PlanLine(
+            change=Change(self.name, kind_of(path), path, current, value, effect),
+            layer=self.layer,
+            reason=reason,
+            evidence=evidence,
+            risk=self.risk,
+            undo=f"pgdyno revert; by hand: {_manual_undo(ctx, path, current)}; a reboot undoes it too",
+        )
+
+    def planned(self, lines: Sequence[PlanLine | None], otherwise: str) -> Planned:
+        """Return the lines that change something; without any, ``Skipped`` with the reason ``otherwise``."""
+        return tuple(line for line in lines if line is not None) or self.skip(otherwise)
+
+    def skip(self, reason: str, unit_lines: tuple[str, ...] = ()) -> Skipped:
+        """Return that it plans nothing, with the reason."""
+        return Skipped(self.name, reason, unit_lines)
 
 
 def _undo(guc: Guc) -> str:
     effect = "restart" if guc.needs_restart else "reload"
     return f"pgdyno revert; by hand: back to {guc.display()}, then {effect}"
-
-
-def propose_file(  # noqa: PLR0913 — fields of a line, by keyword
-    ctx: PlanContext,
-    lever: Lever,
-    path: str,
-    value: str,
-    *,
-    reason: str,
-    evidence: str,
-    effect: Effect = Effect.IMMEDIATE,
-) -> PlanLine | None:
-    """Return the line that writes ``value`` to a kernel file; None if it has that value or does not exist.
-
-    ``effect`` is when the change affects the server.
-    """
-    current = ctx.value(path)
-    if current is None or is_same(path, current, value):
-        return None
-    return PlanLine(
-        change=Change(lever.name, kind_of(path), path, current, value, effect),
-        layer=lever.layer,
-        reason=reason,
-        evidence=evidence,
-        risk=lever.risk,
-        undo=f"pgdyno revert; by hand: {_manual_undo(ctx, path, current)}; a reboot undoes it too",
-    )
 
 
 def _manual_undo(ctx: PlanContext, path: str, current: str) -> str:
@@ -150,16 +143,31 @@ def _manual_undo(ctx: PlanContext, path: str, current: str) -> str:
     return f"write {current} to {path}"
 
 
-def lines_or_skipped(
-    lever: Lever, lines: Sequence[PlanLine | None], otherwise: str
-) -> Sequence[PlanLine] | Skipped:
-    """Return the lines that change something; without any, ``Skipped`` with the reason ``otherwise``."""
-    return tuple(line for line in lines if line is not None) or Skipped(lever.name, otherwise)
+class LeverModule(Protocol):
+    """A lever as returned by ``load``: that of a file, or a check."""
+
+    @property
+    def LEVER(self) -> Lever:  # noqa: N802 — the name in lever modules
+        """The metadata."""
+        ...
+
+    @property
+    def page(self) -> str:
+        """The documentation page."""
+        ...
+
+    def detect(self, ctx: PlanContext, /) -> Detected:
+        """Return the present state."""
+        ...
+
+    def plan(self, ctx: PlanContext, /) -> Planned:
+        """Return the changes, or the reason for none."""
+        ...
 
 
 def detect_files(
     lever: Lever,
-    plan: Callable[[PlanContext], Sequence[PlanLine] | Skipped],
+    plan: Callable[[PlanContext], Planned],
     concerned: Callable[[PlanContext], Sequence[str]] | None = None,
 ) -> Callable[[PlanContext], Detected]:
     """Return ``detect`` for a lever of kernel files: it is in use if it would change none of them.
@@ -209,7 +217,7 @@ class Check:
 
     def plan(self, ctx: PlanContext) -> Skipped:
         """Return the finding; a check changes nothing."""
-        return Skipped(self.LEVER.name, self.found(ctx), self.unit_lines(ctx))
+        return self.LEVER.skip(self.found(ctx), self.unit_lines(ctx))
 
     @property
     def page(self) -> str:
@@ -217,11 +225,6 @@ class Check:
         title = f"{self.LEVER.name}: {self.LEVER.title}; checked, never changed."
         sources = [f"    {one}" for one in self.sources]
         return "\n".join((title, "", "Wanted:", *_indented(self.wanted), "", "References:", *sources))
-
-
-def page_of(lever: LeverModule) -> str:
-    """Return a lever's documentation: the docstring of its module, or the page of a check."""
-    return lever.page if isinstance(lever, Check) else inspect.cleandoc(lever.__doc__ or "")
 
 
 def _indented(text: str) -> list[str]:
@@ -258,3 +261,28 @@ def detect_settings(lever: Lever) -> Callable[[PlanContext], Detected]:
         return Detected(State.ON if changed == len(found) else state, detail)
 
     return detect
+
+
+@dataclass(frozen=True)
+class FileLever:
+    """The lever of a file. Its page is the file's docstring."""
+
+    LEVER: Lever
+    page: str
+    detect: Callable[[PlanContext], Detected]
+    plan: Callable[[PlanContext], Planned]
+
+
+def levers_of(module: ModuleType) -> Sequence[LeverModule]:
+    """Return a file's lever, with the usual ``detect`` if the file has none; or its checks."""
+    if hasattr(module, "CHECKS"):
+        checks: Sequence[Check] = module.CHECKS
+        return checks
+    lever: Lever = module.LEVER
+    usual = (
+        detect_files(lever, module.plan, getattr(module, "concerned", None))
+        if lever.files
+        else detect_settings(lever)
+    )
+    page = inspect.cleandoc(module.__doc__ or "")
+    return (FileLever(lever, page, getattr(module, "detect", usual), module.plan),)

@@ -9,7 +9,7 @@ from typing import Any
 from pgdyno.base import numbers
 from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.cpu_list import format_cpu_list
-from pgdyno.host.host import BlockDevice, Host, HugePagePool, Mount, Nic, Owner
+from pgdyno.host.host import BlockDevice, Host, HugePagePool, Mount, Nic
 from pgdyno.host.probes import Probes
 
 _NAME_WIDTH = 24
@@ -63,9 +63,9 @@ def _sections(host: Host) -> Iterator[list[str]]:
     yield ["Processor", *_fact_lines(host.cpu)]
     yield ["Memory", *_fact_lines(host.memory)]
     yield ["Limits", *_fact_lines(host.limits)]
-    yield ["Storage", *_item_lines("disks", host.block_devices, _device_lines)]
-    yield ["Mounts", *_item_lines("mounts", host.mounts, _mount_lines)]
-    yield ["Network", *_item_lines("interfaces", host.nics, _nic_lines)]
+    yield ["Storage", *_item_lines("disks", host.block_devices)]
+    yield ["Mounts", *_item_lines("mounts", host.mounts)]
+    yield ["Network", *_item_lines("interfaces", host.nics)]
     yield ["Kernel settings", *(_line(k, fact, _SYSCTL_WIDTH) for k, fact in host.kernel.sysctls.items())]
 
 
@@ -74,37 +74,26 @@ def _fact_lines(part: Any) -> list[str]:
     return [_line(field.name, getattr(part, field.name)) for field in dataclasses.fields(part)]
 
 
-def _item_lines(name: str, items: Fact[tuple[Any, ...]], lines: Callable[[Any], list[str]]) -> list[str]:
+def _item_lines(name: str, items: Fact[tuple[Any, ...]]) -> list[str]:
     if isinstance(items.value, Unknown) or not items.value:
         return [_line(name, items)]
-    return [line for item in items.value for line in lines(item)]
+    return [line for item in items.value for line in _lines(item)]
 
 
-def _device_lines(device: BlockDevice) -> list[str]:
-    return [f"  {device.name}", *_nested_lines(device)]
-
-
-def _mount_lines(mount: Mount) -> list[str]:
-    options = ",".join(mount.options)
-    return [f"  {mount.target}", f"    {mount.device}, {mount.filesystem}, {options}", *_nested_lines(mount)]
-
-
-def _nic_lines(nic: Nic) -> list[str]:
-    return [f"  {nic.name}", *_nested_lines(nic)]
-
-
-def _nested_lines(item: BlockDevice | Mount | Nic) -> list[str]:
-    facts = {field.name: getattr(item, field.name) for field in dataclasses.fields(item)}
-    return ["  " + _line(n, fact, _NAME_WIDTH - 2) for n, fact in facts.items() if isinstance(fact, Fact)]
+def _lines(item: BlockDevice | Mount | Nic) -> Iterator[str]:
+    if isinstance(item, Mount):
+        yield f"  {item.target}"
+        yield f"    {item.device}, {item.filesystem}, {','.join(item.options)}"
+    else:
+        yield f"  {item.name}"
+    facts = ((field.name, getattr(item, field.name)) for field in dataclasses.fields(item))
+    yield from (f"  {_line(n, fact, _NAME_WIDTH - 2)}" for n, fact in facts if isinstance(fact, Fact))
 
 
 def _line(name: str, fact: Fact[Any], width: int = _NAME_WIDTH) -> str:
-    return f"  {_TITLES.get(name, _title(name)):<{width}}{_value(name, fact)}  ({fact.source})"
-
-
-def _title(name: str) -> str:
-    """Turn a field's name into words, without its unit. Kernel settings keep their names."""
-    return name if "." in name else name.removesuffix("_bytes").removeprefix("is_").replace("_", " ")
+    words = name.removesuffix("_bytes").removeprefix("is_").replace("_", " ")
+    title = _TITLES.get(name, name if "." in name else words)  # kernel settings keep their names
+    return f"  {title:<{width}}{_value(name, fact)}  ({fact.source})"
 
 
 def _value(name: str, fact: Fact[Any]) -> str:
@@ -138,10 +127,8 @@ def _features(features: Sequence[str]) -> str:
 
 
 def _pools(pools: Mapping[int, HugePagePool]) -> str:
-    shown = (
-        f"{pool.total} × {numbers.size(size)} ({pool.free} free, {pool.reserved} reserved)"
-        for size, pool in pools.items()
-    )
+    found = ((numbers.size(size), pool) for size, pool in pools.items())
+    shown = (f"{one.total} × {size} ({one.free} free, {one.reserved} reserved)" for size, one in found)
     return "; ".join(shown) or "none"
 
 
@@ -158,17 +145,9 @@ def _mitigations(answers: Mapping[str, str]) -> str:
     return "; ".join([*shown, f"{len(answers) - len(affected)} not affected"])
 
 
-def _frequency(frequency_mhz: float) -> str:
-    return f"{frequency_mhz / 1000:.3g} GHz"
-
-
 def _rlimits(limits: Mapping[str, str]) -> str:
     shown = (f"{name.removeprefix('Max ')} {limits[name]}" for name in _TELLING_RLIMITS if name in limits)
     return ", ".join(shown)
-
-
-def _owners(owners: Sequence[Owner]) -> str:
-    return ", ".join(f"{owner.name}, which {owner.does}" for owner in owners) or "no known program"
 
 
 def _listed(items: Sequence[str], separator: str) -> str:
@@ -179,13 +158,13 @@ def _listed(items: Sequence[str], separator: str) -> str:
 
 
 _READABLE: dict[str, Callable[[Any], str]] = {
-    "frequency_mhz": _frequency,
+    "frequency_mhz": lambda frequency_mhz: f"{frequency_mhz / 1000:.3g} GHz",
     "isa_features": _features,
     "cpuset": format_cpu_list,
     "huge_pages": _pools,
     "hugetlb_bytes": _sizes,
     "mitigations": _mitigations,
-    "owners": _owners,
+    "owners": lambda found: ", ".join(f"{one.name}, which {one.does}" for one in found) or "no known program",
     "rlimits": _rlimits,
 }
 

@@ -29,13 +29,14 @@ class Means:
 
 def server_text(server: Server, *, target: str, means: Means) -> str:
     """Return the readable description of a server; ``target`` is its address."""
+    settings = [(guc.name, _value(guc), _origin(guc)) for guc in server.non_default_settings]
     sections = [
         _identity(server, target, means.memory_bytes),
         _means(means),
         _capabilities(server.capabilities, server),
-        _settings(server.non_default_settings),
+        [f"Configured settings ({len(settings)})", *_table(settings)],
         _overrides(server.overrides),
-        _hidden(server.hidden),
+        ["Hidden from this role", *(f"  {thing}" for thing in server.hidden)] if server.hidden else [],
     ]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
@@ -50,10 +51,9 @@ def data_directory_text(directory: DataDirectory) -> str:
         _field("server", _shown(directory.postmaster, lambda postmaster: f"process {postmaster.pid}")),
     ]
     settings = directory.settings
-    if isinstance(settings.value, Unknown):
-        return "\n".join([*lines, _field("settings", f"unknown: {settings.value.reason}"), ""])
-    if not settings.value:
-        return "\n".join([*lines, _field("settings", f"none in {settings.source}"), ""])
+    if isinstance(settings.value, Unknown) or not settings.value:
+        none = _shown(settings, lambda _: f"none in {settings.source}")
+        return "\n".join([*lines, _field("settings", none), ""])
     rows = [(item.name, item.value, f"{item.file}:{item.line}") for item in settings.value]
     title = f"Settings in its files ({len(rows)}; of duplicates the last one takes effect)"
     return "\n".join([*lines, "", title, *_table(rows), ""])
@@ -93,10 +93,8 @@ def _databases(size: Fact[int], memory: Fact[int]) -> str:
         limit_bytes = memory.or_none()
         if not limit_bytes:
             return f"{numbers.size(size_bytes)}, memory unknown"
-        share = (
-            f"{numbers.share(size_bytes / limit_bytes, 1)} of the memory limit {numbers.size(limit_bytes)}"
-        )
-        return f"{numbers.size(size_bytes)}, {share}"
+        share = numbers.share(size_bytes / limit_bytes, 1)
+        return f"{numbers.size(size_bytes)}, {share} of the memory limit {numbers.size(limit_bytes)}"
 
     return _shown(size, compared)
 
@@ -120,11 +118,6 @@ def _capabilities(capabilities: Capabilities, server: Server) -> list[str]:
     ]
 
 
-def _settings(settings: Sequence[Guc]) -> list[str]:
-    rows = [(guc.name, _value(guc), _origin(guc)) for guc in settings]
-    return [f"Configured settings ({len(rows)})", *_table(rows)]
-
-
 def _value(guc: Guc) -> str:
     value = guc.display() if guc.vartype in ("integer", "real") else guc.setting
     return value or "''"
@@ -146,10 +139,6 @@ def _overrides(overrides: Fact[tuple[SettingOverride, ...]]) -> list[str]:
 def _owner(override: SettingOverride) -> str:
     role = f"role {override.role}" if override.role is not None else "every role"
     return f"{role} in database {override.database}" if override.database is not None else role
-
-
-def _hidden(hidden: Sequence[str]) -> list[str]:
-    return ["Hidden from this role", *(f"  {thing}" for thing in hidden)] if hidden else []
 
 
 def _table(rows: Sequence[tuple[str, str, str]]) -> list[str]:

@@ -10,12 +10,19 @@ without a hint.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import psycopg
+from psycopg.errors import DiskFull
 
-from pgdyno.base.errors import ConnectionFailedError, ServerCrashedError, ServerError, UsageError
+from pgdyno.base.errors import (
+    ConnectionFailedError,
+    ServerCrashedError,
+    ServerError,
+    StorageError,
+    UsageError,
+)
 
 _ATTEMPT = re.compile(
     r"connection to server (?P<where>(?:at|on) .+?) failed: (?:FATAL:\s+)?"
@@ -24,6 +31,8 @@ _ATTEMPT = re.compile(
 )
 _PASSWORD_FILE = "set PGPASSWORD, or add a line host:port:database:user:password to ~/.pgpass (mode 0600)"  # noqa: S105 — advice
 _ENDED = frozenset({"57P01", "57P02", "57P03", "57P05"})  # shut down, crashed, starting up, idle for too long
+NO_SPACE = "No space left on device"
+"""The text of ENOSPC, in logs of servers and messages of programs."""
 _HINTS = (
     (r"password authentication failed", f"check user and password: {_PASSWORD_FILE}"),
     (r"no password supplied", _PASSWORD_FILE),
@@ -164,8 +173,31 @@ def server_errors_converted() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        is_lost = isinstance(error, psycopg.OperationalError) and error.sqlstate in {None, *_ENDED}
-        raise statement_failed(error, is_closed=is_lost) from error
+        raise statement_failed(error, is_closed=is_lost(error)) from error
+
+
+@contextmanager
+def failures_explained(during: str, last_log_lines: Callable[[], str], if_full: str) -> Iterator[None]:
+    """Convert errors of statements on a scratch server; ``if_full`` is the hint for a full disk.
+
+    Raises: StorageError if the disk is full; ServerCrashedError if the connection was lost; ServerError.
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        log, text = last_log_lines(), str(error).strip()
+        if is_lost(error) and NO_SPACE not in log:
+            message = f"the server closed its connection during {during}"
+            raise ServerCrashedError(message, detail=f"{text}\n         {log}") from error
+        if is_lost(error) or isinstance(error, DiskFull):
+            detail = log if is_lost(error) else text
+            raise StorageError(f"the disk filled up during {during}", detail=detail, hint=if_full) from error
+        raise statement_failed(error, is_closed=False) from error
+
+
+def is_lost(error: psycopg.Error) -> bool:
+    """Whether an error ended its connection."""
+    return isinstance(error, psycopg.OperationalError) and error.sqlstate in {None, *_ENDED}
 
 
 def control_failed(

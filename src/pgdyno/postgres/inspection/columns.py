@@ -1,6 +1,6 @@
 """Columns of a database's user tables and their values, parameter types, and the cluster's identifier.
 
-Values stay with a copy of the data; they are not part of a workload file.
+Values are not part of a workload file, which has positions of a log's values in the order of a column.
 """
 
 from __future__ import annotations
@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from psycopg import sql
 
-from pgdyno.postgres.catalogued_tables import Column, IndexScan
+from pgdyno.postgres.catalogued_tables import Column, ColumnValues, IndexScan
 from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import server_errors_converted
@@ -317,26 +316,6 @@ def infer_types(
     with look(connection, {"search_path": search_path, **limits}):
         types = parameter_types(connection, statement.encode(connection.info.encoding))
     return tuple(str(one) for (one,) in connection.execute(_TYPES, (list(types),)).fetchall())
-
-
-@dataclass(frozen=True)
-class ColumnValues:
-    """Values of a column. ``dense``: the lowest and highest of integer keys with few gaps.
-
-    ``sample``: values of random rows, as text, of about ``rows`` that have one. ``highest``: that of an
-    integer key. ``unreadable`` is the number of values left out of the sample because they are not UTF-8.
-    """
-
-    sample: tuple[str, ...] = ()
-    dense: tuple[int, int] | None = None
-    highest: int | None = None
-    unreadable: int = 0
-    rows: float = 0.0
-
-    @property
-    def is_known(self) -> bool:
-        """Whether any values are known."""
-        return bool(self.sample) or self.dense is not None
 
 
 @checked_results()

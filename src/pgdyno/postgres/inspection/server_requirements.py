@@ -16,7 +16,7 @@ from psycopg import sql
 from pgdyno.base.errors import PrivilegeError
 from pgdyno.base.facts import Unknown
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.hba_file import LoginRules
+from pgdyno.postgres.connection.network_access import LoginRules
 from pgdyno.postgres.connection.query import Row, ask_rows
 from pgdyno.postgres.inspection.inspection import inspect_server
 from pgdyno.postgres.requirements import Offers, Requirements, options_in

@@ -13,11 +13,14 @@ _SKIPPED = re.compile(
     r"""(?P<escaped>\b[eE]'(?:[^'\\]|\\.|'')*')
       | (?P<quoted>'(?:[^']|'')*')
       | (?P<dollar>(?<![\w$])\$(?P<tag>(?:[^\W\d][\w]*)?)\$.*?\$(?P=tag)\$)
-      | (?P<line>--[^\n]*)
+      | (?P<line>--[^\n\r]*)
       | (?P<block>/\*)
       | (?P<identifier>"(?:[^"]|"")*")""",
     re.VERBOSE | re.DOTALL,
 )
+_COMMENTS = frozenset({"line", "block"})
+_SPACE = re.compile(r"[ \t\r\n\f\v]+")
+_NEW_LINE = re.compile(r"[ \t\f\v]*[\r\n][ \t\r\n\f\v]*")
 _BLOCK = re.compile(r"/\*|\*/")
 _PARAMETER = re.compile(r"(?<![\w$])\$\d+")
 _NAME = r'(?:"(?:[^"]|"")+"|(?<![\w$])[^\W\d][\w$]*+)'
@@ -43,6 +46,25 @@ def first_word(sql: str) -> str:
 def builds_index(sql: str) -> bool:
     """Whether a statement is CREATE INDEX or REINDEX."""
     return _INDEX_BUILD.match(without_constants(sql)) is not None
+
+
+def statements_in(script: str) -> tuple[str, ...]:
+    """Return the statements of a script, without comments and with single spaces between words.
+
+    Between two constants a line feed is kept: PostgreSQL joins them only if they are on different lines.
+    """
+    statements = [""]
+    bare = "".join(" " if kind in _COMMENTS else text for text, kind in _pieces(script))
+    for text, kind in _pieces(bare):
+        if kind:
+            statements[-1] += text
+        elif _NEW_LINE.fullmatch(text):
+            statements[-1] += "\n"
+        else:
+            first, *others = _SPACE.sub(" ", text).split(";")
+            statements[-1] += first
+            statements += others
+    return tuple(one for text in statements if (one := text.strip(" \n")))
 
 
 def has_parameter(sql: str) -> bool:
@@ -76,12 +98,18 @@ def _bare(sql: str) -> str:
 
 
 def _kept(sql: str) -> Iterator[str]:
+    return (text if kind in {None, "identifier"} else " " for text, kind in _pieces(sql))
+
+
+def _pieces(sql: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the parts of a text with their kind: a group of ``_SKIPPED``; None between these."""
     at = 0
     while found := _SKIPPED.search(sql, at):
-        yield sql[at : found.start()]
-        yield found[0] if found["identifier"] else " "
-        at = _end_of_block(sql, found.end()) if found["block"] else found.end()
-    yield sql[at:]
+        yield sql[at : found.start()], None
+        end = _end_of_block(sql, found.end()) if found["block"] else found.end()
+        yield sql[found.start() : end], found.lastgroup
+        at = end
+    yield sql[at:], None
 
 
 def _end_of_block(sql: str, at: int) -> int:

@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 
 from pgdyno.base.errors import ServerError
-from pgdyno.host.io_uring import IoUringCause, IoUringObstacle
+from pgdyno.host.probes import IoUringCause, IoUringObstacle
 from pgdyno.postgres.process.account import Account
 from pgdyno.postgres.process.installation import Installation
 

@@ -147,6 +147,13 @@ class Workspace:
         finally:
             shutil.rmtree(path)
 
+    def room_hint(self) -> str:
+        """Return the hint for data sets that do not fit on the disk."""
+        return (
+            f"remove data kept for SQL that is no longer compared ({self.datasets() / '*-sql*'}), "
+            "or set PGDYNO_HOME to a directory on a larger disk"
+        )
+
     def require_free(self, needed_bytes: int, purpose: str, hint: str = _SPACE_HINT) -> None:
         """Check for free disk space before a copy or a load. Raises: StorageError."""
         self._make_root()

@@ -9,8 +9,10 @@ counters include pgdyno's own queries.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any, LiteralString, TypeAlias
 
 import psycopg
@@ -113,3 +115,24 @@ def wait_for_clients_to_end(connection: Connection, others: Collection[int], lim
     deadline_s = time.monotonic() + limit_s
     while client_pids(connection) - set(others) and time.monotonic() < deadline_s:
         time.sleep(_POLL_S)
+
+
+def directory_bytes(directory: Path) -> int | None:
+    """Return the apparent size of a directory tree, as ``du -b`` does; None if it is not readable.
+
+    Links are not followed. Files that disappear during the scan are not counted.
+    """
+    try:
+        return directory.stat().st_size + sum(map(_entry_bytes, os.scandir(directory)))
+    except PermissionError:
+        return None
+
+
+def _entry_bytes(entry: os.DirEntry[str]) -> int:
+    try:
+        own = entry.stat(follow_symlinks=False).st_size
+        if entry.is_dir(follow_symlinks=False):
+            return own + sum(map(_entry_bytes, os.scandir(entry)))
+    except FileNotFoundError:
+        return 0
+    return own

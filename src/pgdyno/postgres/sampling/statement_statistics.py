@@ -1,7 +1,9 @@
-"""Read pg_stat_statements for one database: the counters of each statement, and the texts of some.
+"""Read pg_stat_statements for one database, counters and texts, and a server's traffic.
 
 Before version 1.9 of the extension (PostgreSQL 14), nested statements cannot be distinguished from top-level
-ones.
+ones. A server's traffic is read from pg_stat_database, a view that every server has: sessions report to it
+about once a second, time idle in transaction is not counted, and a single slow statement shows through its
+share of the total time.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ import psycopg
 from psycopg import sql
 
 from pgdyno.base.errors import ServerError
+from pgdyno.base.facts import Fact, Unknown, unknown
 from pgdyno.postgres.checked_results import checked_results
 from pgdyno.postgres.connection.connection import Connection
 from pgdyno.postgres.connection.connection_errors import server_errors_converted
 from pgdyno.postgres.connection.control_connection import ControlConnection
-from pgdyno.postgres.connection.query import AS_BYTES, text_of
-from pgdyno.postgres.statement_counts import Ended, Seen, StatementCounts
+from pgdyno.postgres.connection.query import AS_BYTES, ask_rows, text_of
+from pgdyno.postgres.statement_counts import Ended, Seen, StatementCounts, Traffic
 
 LIBRARY = "pg_stat_statements"
 """The name of the extension's library in shared_preload_libraries."""
@@ -250,3 +253,27 @@ def read_evictions(connection: ControlConnection) -> int:
     with server_errors_converted():
         [[evicted]] = connection.execute("SELECT dealloc FROM public.pg_stat_statements_info").fetchall()
     return int(evicted)
+
+
+_SOURCE = "pg_stat_database"
+_TRAFFIC: LiteralString = """
+    SELECT pg_catalog.sum(xact_commit OPERATOR(pg_catalog.+) xact_rollback)::pg_catalog.int8,
+           pg_catalog.sum(active_time),
+           pg_catalog.current_setting('track_activities')::pg_catalog.bool
+           AND pg_catalog.current_setting('track_counts')::pg_catalog.bool
+      FROM pg_catalog.pg_stat_database"""
+
+
+@checked_results()
+def read_traffic(connection: Connection) -> Fact[Traffic]:
+    """Return the current counters; unknown before PostgreSQL 14, or if counting is switched off.
+
+    Raises: ConnectionFailedError if the connection is lost.
+    """
+    rows = ask_rows(connection, _TRAFFIC, _SOURCE)
+    if isinstance(rows.value, Unknown):
+        return Fact(rows.value, _SOURCE)
+    transactions, active_ms, is_counted = rows.value[0]
+    if not is_counted:
+        return unknown("track_activities or track_counts is off", _SOURCE)
+    return Fact(Traffic(int(transactions), float(active_ms)), _SOURCE)

@@ -18,9 +18,16 @@ from pgdyno.host.processes.process_memory import read_places
 from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.model.variants.variant import Variant
-from pgdyno.profile.misses.lru import SplitCaches, split_caches
 from pgdyno.profile.misses.structures import Structures, structures_in
-from pgdyno.profile.misses.tally import LoadedProgram, Tally, by_structure, page_kind, tally
+from pgdyno.profile.misses.tally import (
+    LoadedProgram,
+    SplitCaches,
+    Tally,
+    by_structure,
+    page_kind,
+    split_caches,
+    tally,
+)
 from pgdyno.profile.reading.session_traces import SessionToTrace, SessionTrace, session_trace
 from pgdyno.profile.records.microarchitecture import DataMisses
 

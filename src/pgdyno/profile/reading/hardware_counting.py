@@ -8,13 +8,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from pgdyno.base.errors import ServerError
-from pgdyno.host.tracing.counters import Tried, counting, try_counters
-from pgdyno.host.tracing.perf import find_perf
+from pgdyno.host.tracing.perf import Tried, counting, find_perf, try_counters
 from pgdyno.postgres.process.account import caller
-from pgdyno.profile.hardware import EVENTS
-from pgdyno.profile.perf_stat import PerfCounts, parse_perf_stat
+from pgdyno.profile.hardware import EVENTS, GROUPS, PerfCounts, has_first_level, parse_perf_stat
 from pgdyno.profile.records.microarchitecture import CYCLES, INSTRUCTIONS
-from pgdyno.profile.topdown import GROUPS, has_first_level
 
 _NONE = "no hardware counters"
 _HINT = "pgdyno profile WORKLOAD --simulate"

@@ -25,12 +25,19 @@ from pgdyno.model.variants.variant import Variant, require_durable, require_meas
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.local_machine import machine_claimed
 from pgdyno.postgres.sampling.statement_statistics import LIBRARY, CountedTimes
-from pgdyno.profile.reading.counters import Processes
-from pgdyno.profile.reading.cycle_sampling import CYCLE_S, ArmTurns, Profiling
+from pgdyno.profile.reading.cycle_sampling import (
+    CYCLE_S,
+    ArmTurns,
+    PerfData,
+    Processes,
+    Profiling,
+    counted_of,
+    cycles_of,
+    transactions_in,
+)
 from pgdyno.profile.reading.hardware_counting import find_hardware_counters
 from pgdyno.profile.reading.layouts import sampled_layout
 from pgdyno.profile.reading.recordings import open_recordings
-from pgdyno.profile.reading.results import PerfData, counted_of, cycles_of, transactions_in
 from pgdyno.profile.records.profile_record import StatementTime, TransactionProfile
 from pgdyno.profile.summary import Profiled, sum_up
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgdyno.base.errors import ServerError
-from pgdyno.host.tracing.controlled import Wrap
 from pgdyno.host.tracing.perf import (
     SCHEDULING,
     STACKS,
     Recording,
+    Wrap,
     find_perf,
     in_own_mounts,
     read_recording,

@@ -23,6 +23,7 @@ from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.untrusted_file import read_own_end
+from pgdyno.profile.callgrind import SimulatedRun, of_simulation
 from pgdyno.profile.reading.data_miss_tracing import data_misses, require_traceable
 from pgdyno.profile.reading.layouts import named_functions, simulated_layout
 from pgdyno.profile.reading.profile import ProfileRequest, profile
@@ -31,7 +32,6 @@ from pgdyno.profile.reading.simulated_sessions import simulated_run
 from pgdyno.profile.records.microarchitecture import DataMisses, Microarchitecture, TextLayout
 from pgdyno.profile.records.profile_record import TransactionProfile
 from pgdyno.profile.simulated_caches import SimulatedCaches, simulated_caches
-from pgdyno.profile.simulation import SimulatedRun, of_simulation
 
 _REPEATS = 2
 _MOST_CHARACTERS = 300  # of an error's detail in a note

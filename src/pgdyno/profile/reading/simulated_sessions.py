@@ -18,8 +18,7 @@ from pgdyno.model.experiments.workload import Workload
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.processes import is_alive
 from pgdyno.postgres.process.untrusted_file import read_own_whole
-from pgdyno.profile.callgrind import CodeCounts, parse_callgrind
-from pgdyno.profile.simulation import SimulatedRun
+from pgdyno.profile.callgrind import CodeCounts, SimulatedRun, parse_callgrind
 
 _SHORTER, _LONGER, _MOST = 20, 100, 3000  # transactions of a session
 _ENOUGH_INSTRUCTIONS = 100_000_000  # the server's once-per-second work is then a small part

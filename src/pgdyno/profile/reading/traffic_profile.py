@@ -26,12 +26,11 @@ from pgdyno.postgres.process.account import one_off_account
 from pgdyno.postgres.process.local_machine import online_cpus, workspace
 from pgdyno.postgres.process.processes import children, cpu_ns
 from pgdyno.postgres.sampling.session_samples import may_see_sessions
-from pgdyno.profile.hardware import CountedWindow, of_hardware
-from pgdyno.profile.perf_stat import PerfCounts
+from pgdyno.profile.hardware import CountedWindow, PerfCounts, of_hardware
+from pgdyno.profile.reading.cycle_sampling import within
 from pgdyno.profile.reading.hardware_counting import HardwareCounters, find_hardware_counters
 from pgdyno.profile.reading.layouts import sampled_layout
 from pgdyno.profile.reading.recordings import Recordings, open_recordings
-from pgdyno.profile.reading.results import within
 from pgdyno.profile.reading.traffic import TrafficWindow, WatchedServer
 from pgdyno.profile.records.microarchitecture import Microarchitecture
 from pgdyno.profile.records.profile_record import TransactionProfile

@@ -1,22 +1,31 @@
-"""The processor's work for a transaction, as tables and notes."""
+"""The work of the processor for a transaction, and the places of the executed code. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from pgdyno.base import numbers
+from pgdyno.base.text import sentence
 from pgdyno.profile.records.microarchitecture import (
     INSTRUCTIONS,
     L1D_MISSES,
+    PAGE_BYTES,
     DataMisses,
     EventCount,
     Mean,
     Microarchitecture,
+    TextLayout,
 )
 from pgdyno.profile.records.profile_record import TransactionProfile
-from pgdyno.report.elements.tables import NOTHING, Column, Table
+from pgdyno.report.charts.shares import HeatCell, Strip, heat_strips
+from pgdyno.report.charts.svg import Caption
+from pgdyno.report.elements.tables import NOTHING, Figure, Table, columns, figure
 
 _FULL = 0.995
+_MOST_NAMED = 5
+
+Labelled = tuple[str, TextLayout]
 
 
 def processor_tables(profile: TransactionProfile) -> Iterator[Table]:
@@ -44,11 +53,7 @@ def processor_notes(profile: TransactionProfile) -> Iterator[str]:
 
 
 def _slots_table(one: Microarchitecture) -> Table:
-    columns = (
-        Column("Pipeline slots"),
-        Column("share", is_number=True),
-        Column("95 % interval", is_number=True),
-    )
+    heads = columns("Pipeline slots", "share", "95 % interval", numbers_from=1)
     rows = tuple(
         (
             part.name if part.level == 1 else f"of it, {part.name}",
@@ -57,32 +62,24 @@ def _slots_table(one: Microarchitecture) -> Table:
         )
         for part in one.slots
     )
-    return Table("Use of the processor's pipeline slots: top-down, counted", columns, rows)
+    return Table("Use of the processor's pipeline slots: top-down, counted", heads, rows)
 
 
 def _events_table(one: Microarchitecture) -> Table:
     between = () if one.is_simulated else ("95 % interval",)
     titles = ("per transaction", *between, "per 1,000 instructions")
-    columns = (
-        Column("Simulated" if one.is_simulated else "Counted"),
-        *(Column(title, is_number=True) for title in titles),
-        Column("event"),
-    )
+    how = "simulated" if one.is_simulated else "counted"
+    heads = columns(sentence(how), *titles, "event", numbers_from=1, words_from=1 + len(titles))
     instructions = next((e.per_transaction.value for e in one.events if e.name == INSTRUCTIONS), None)
     rows = [_event_row(event, instructions, is_simulated=one.is_simulated) for event in one.events]
     if one.ipc is not None:
         rows.append(("instructions per cycle", f"{one.ipc.value:.2f}", _interval(one.ipc), NOTHING, NOTHING))
-    how = "simulated" if one.is_simulated else "counted"
-    return Table(f"The processor's work for a transaction, {how}", columns, tuple(rows))
+    return Table(f"The processor's work for a transaction, {how}", heads, tuple(rows))
 
 
 def _data_misses_table(found: DataMisses) -> Table:
-    titles = ("L1d misses", "share", "L2 misses", "share")
-    columns = (
-        Column("Simulated"),
-        *(Column(title, is_number=True) for title in titles),
-        Column("mostly in"),
-    )
+    titles = ("Simulated", "L1d misses", "share", "L2 misses", "share", "mostly in")
+    heads = columns(*titles, numbers_from=1, words_from=5)
     rows = [
         (
             one.structure,
@@ -96,7 +93,7 @@ def _data_misses_table(found: DataMisses) -> Table:
     ]
     whole = _part(found.l1d, found.l1d), _part(found.l2, found.l2)
     rows.append(("all data misses", _amount(found.l1d), whole[0], _amount(found.l2), whole[1], NOTHING))
-    return Table("Data misses by structure, simulated, per transaction", columns, tuple(rows), totals=1)
+    return Table("Data misses by structure, simulated, per transaction", heads, tuple(rows), totals=1)
 
 
 def _part(part: float, whole: float) -> str:
@@ -140,3 +137,83 @@ def _interval(mean: Mean, *, scale: float = 1, unit: str = "") -> str:
 
 def _bound(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 10 else _amount(value)
+
+
+def code_figures(profiles: Sequence[TransactionProfile]) -> Iterator[Figure]:
+    """Yield a figure of sampled code and one of simulated code, each with all variants."""
+    for labelled in by_origin(profiles):
+        yield _figure(labelled)
+
+
+def by_origin(profiles: Sequence[TransactionProfile]) -> Iterator[tuple[Labelled, ...]]:
+    """Yield the variants' sampled layouts, then the simulated ones: only these are comparable."""
+    for is_simulated in (False, True):
+        found = tuple(
+            (one.variant, layout)
+            for one in profiles
+            for layout in one.layouts
+            if layout.is_simulated is is_simulated
+        )
+        if found:
+            yield found
+
+
+def code_table(labelled: Sequence[Labelled]) -> Table:
+    """Return the table of how many places hold most of all executions."""
+    titles = ("share of executions", "bytes of code", "lines of 64 B", "pages of 4 kB", "pages of 2 MB")
+    rows = tuple(
+        (
+            variant,
+            f"{one.share:.0%}",
+            NOTHING if one.code_bytes is None else f"about {one.code_bytes:,}",
+            f"{one.lines:,}",
+            f"{one.pages:,} of {layout.pages:,}",
+            f"{one.large_pages:,}",
+        )
+        for variant, layout in labelled
+        for one in layout.coverage
+    )
+    return Table(
+        f"{_title(labelled)}: the fewest places that hold", columns("Variant", *titles, numbers_from=1), rows
+    )
+
+
+def code_notes(profiles: Sequence[TransactionProfile]) -> Iterator[str]:
+    """Yield notes on code outside the programs, and on missing code."""
+    for variant, layout in (pair for labelled in by_origin(profiles) for pair in labelled):
+        how = f"{variant}, code by place ({'simulated' if layout.is_simulated else 'sampled'})"
+        if layout.elsewhere:
+            named = (f"{one.name} {one.share:.1%}" for one in layout.elsewhere[:_MOST_NAMED])
+            yield f"{how}: not in {layout.program}, and not shown: {', '.join(named)}"
+        yield from (f"{how}: {remark}" for remark in layout.remarks)
+
+
+def _title(labelled: Sequence[Labelled]) -> str:
+    [(_, first), *_] = labelled
+    return "Code by place, simulated" if first.is_simulated else "Code by place, sampled"
+
+
+def _figure(labelled: Sequence[Labelled]) -> Figure:
+    table, title = code_table(labelled), _title(labelled)
+    described = "; ".join(f"{row[0]}: {row[1]} in {row[4]} pages" for row in table.rows)
+    strips = [_strip(*one) for one in labelled]
+    key = title.replace(" ", "-").replace(",", "").lower()
+    caption = Caption(key, f"{title}: a cell is a page of 4 kB", described)
+    of = f"{title}: each cell is a page of 4 kB of {labelled[0][1].program}"
+    return figure(partial(heat_strips, caption, strips), table, title=of)
+
+
+def _strip(variant: str, layout: TextLayout) -> Strip:
+    size = numbers.size(layout.pages * PAGE_BYTES)
+    where = f"{len(layout.heat):,} of {layout.pages:,} pages, {size}"
+    label = f"{variant}: {layout.counted:,} {layout.unit} in {where}"
+    cells = (
+        HeatCell(
+            page.index,
+            page.share,
+            f"page {page.index + 1:,}: {page.share:.2%}"
+            + (f", mostly {page.function}" if page.function else ""),
+        )
+        for page in layout.heat
+    )
+    return Strip(label, layout.pages, tuple(cells))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 from pgdyno.base.text import printable
 from pgdyno.profile.records.profile_record import AccountGroup, StackCount, TransactionProfile
-from pgdyno.profile.view.code_strip import code_figures, code_notes
-from pgdyno.profile.view.processor import processor_notes, processor_tables
+from pgdyno.profile.view.processor import code_figures, code_notes, processor_notes, processor_tables
 from pgdyno.profile.view.profile_text import (
     account_table,
     advice_lines,
@@ -21,12 +21,10 @@ from pgdyno.profile.view.profile_text import (
     shown_lines,
     statement_table,
 )
-from pgdyno.report.charts.cascade import CascadeBar, cascade
-from pgdyno.report.charts.flame_graph import FlameBar, flame_graph
-from pgdyno.report.charts.heat_strip import STEPS, style_of
-from pgdyno.report.charts.svg import NARROW, WIDE, Caption
+from pgdyno.report.charts.shares import STEPS, CascadeBar, FlameBar, cascade, flame_graph, style_of
+from pgdyno.report.charts.svg import Caption
 from pgdyno.report.elements.html import render
-from pgdyno.report.elements.tables import Column, Figure, Table
+from pgdyno.report.elements.tables import Figure, Table, columns, figure
 
 _PAGE = "profile.html.j2"
 _LEAST_FLAME = 0.003  # of all samples: narrower bars would be invisible
@@ -85,11 +83,10 @@ def _section(profile: TransactionProfile, place: int) -> ProfileSection:
     title = f"Where {profile.latency.us:,.0f} µs go: {profile.variant}"
     description = "; ".join(f"{bar.label} {bar.shown}" for bar in bars)
     caption = Caption(f"account-{place}", title, description)
-    wide, narrow = (cascade(caption, bars, profile.latency.us, width=width) for width in (WIDE, NARROW))
     tables = (kernel_table(profile), statement_table(profile), *processor_tables(profile))
     return ProfileSection(
         profile.variant,
-        Figure(title, wide, narrow, account_table(profile)),
+        figure(partial(cascade, caption, bars, profile.latency.us), account_table(profile), title=title),
         _flame_figure(profile, place) if profile.stacks else None,
         tuple(table for table in tables if table.rows),
         tuple(advice_lines(profile)),
@@ -103,8 +100,7 @@ def _flame_figure(profile: TransactionProfile, place: int) -> Figure:
     bars = [FlameBar(one.function, one.start / whole, one.samples / whole, one.depth) for one in found]
     title = f"CPU time of sessions by functions, callers above: {whole:,} samples"
     caption = Caption(f"flames-{place}", title, "the table behind this chart lists the largest functions")
-    wide, narrow = (flame_graph(caption, bars, width=width) for width in (WIDE, NARROW))
-    return Figure(title, wide, narrow, _functions(profile, whole))
+    return figure(partial(flame_graph, caption, bars), _functions(profile, whole), title=title)
 
 
 def _functions(profile: TransactionProfile, whole: int) -> Table:
@@ -113,8 +109,7 @@ def _functions(profile: TransactionProfile, whole: int) -> Table:
     for one in profile.stacks:
         innermost[one.frames[-1] if one.frames else "?"] += one.samples
     rows = tuple((name, f"{samples / whole:.1%}") for name, samples in innermost.most_common(_MOST_FUNCTIONS))
-    columns = (Column("Function"), Column("share of samples", is_number=True))
-    return Table("Innermost functions", columns, rows)
+    return Table("Innermost functions", columns("Function", "share of samples", numbers_from=1), rows)
 
 
 def _bars(profile: TransactionProfile) -> Iterator[CascadeBar]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pgdyno.base.text import shortened
 from pgdyno.profile.account import difference
 from pgdyno.profile.records.profile_record import (
     AccountGroup,
@@ -12,7 +13,7 @@ from pgdyno.profile.records.profile_record import (
     Time,
     TransactionProfile,
 )
-from pgdyno.report.elements.tables import NOTHING, Column, Table
+from pgdyno.report.elements.tables import NOTHING, Table, columns
 
 _MOST_ROWS = 12  # of statements, and of kernel entries
 _MOST_CHARACTERS = 70
@@ -22,33 +23,29 @@ _LEAST_SHARE = 0.005  # of a transaction's time; shorter lines are combined
 
 def headline(profile: TransactionProfile) -> str:
     """Return the sentence above the account."""
-    left = profile.unaccounted_share
+    left, us = profile.unaccounted_share, profile.latency.us
+    latency = f"{us / 1000:,.2f} ms" if us >= 1000 else f"{us:,.0f} µs"
     remainder = "is counted twice" if round(left, 2) < 0 else "is not accounted for"
     busy = "" if profile.cpu_share is None else f"the server's CPUs are {profile.cpu_share:.0%} busy; "
     return (
         f"{profile.variant}, {profile.workload}, {profile.sessions:.3g} sessions: "
-        f"{profile.transactions_per_s:,.0f} transactions per second, {_duration(profile.latency.us)} each; "
+        f"{profile.transactions_per_s:,.0f} transactions per second, {latency} each; "
         f"{busy}{abs(left):.0%} {remainder}"
     )
 
 
 def account_table(profile: TransactionProfile) -> Table:
     """Return the account: lines by group, the unaccounted time, and the total."""
-    numbers = ("µs", "95 % interval", "share", "in the kernel")
-    columns = (Column("Part"), *(Column(title, is_number=True) for title in numbers))
     lines = [line for group in AccountGroup for line in shown_lines(profile, group)]
     rows = [_row(profile, line) for line in lines]
-    rows.append(
-        (
-            "not accounted for",
-            f"{profile.unaccounted_us:z,.1f}",
-            NOTHING,
-            f"{profile.unaccounted_share:z.1%}",
-            NOTHING,
-        )
+    left = f"{profile.unaccounted_us:z,.1f}", NOTHING, f"{profile.unaccounted_share:z.1%}", NOTHING
+    whole = f"{profile.latency.us:,.1f}", interval(profile.latency), "100.0%", NOTHING
+    return Table(
+        "Where a transaction's time goes",
+        columns("Part", "µs", "95 % interval", "share", "in the kernel", numbers_from=1),
+        (*rows, ("not accounted for", *left), ("a transaction", *whole)),
+        totals=1,
     )
-    rows.append(("a transaction", f"{profile.latency.us:,.1f}", interval(profile.latency), "100.0%", NOTHING))
-    return Table("Where a transaction's time goes", columns, tuple(rows), totals=1)
 
 
 def shown_lines(profile: TransactionProfile, group: AccountGroup) -> Iterator[AccountLine]:
@@ -73,13 +70,6 @@ def _row(profile: TransactionProfile, line: AccountLine) -> tuple[str, ...]:
 
 def comparison_table(one: TransactionProfile, other: TransactionProfile) -> Table:
     """Return the accounts of two variants side by side, with the difference of each line."""
-    columns = (
-        Column("Part"),
-        Column(f"{one.variant}, µs", is_number=True),
-        Column(f"{other.variant}, µs", is_number=True),
-        Column("difference, µs", is_number=True),
-        Column("95 % interval", is_number=True),
-    )
     least_us = _LEAST_SHARE * max(one.latency.us, other.latency.us)
     rows = []
     for group in AccountGroup:
@@ -88,15 +78,14 @@ def comparison_table(one: TransactionProfile, other: TransactionProfile) -> Tabl
             pair = before.get(name), after.get(name)
             if max(line.time.us for line in pair if line) >= least_us:
                 rows.append(_compared(f"{group}: {name}", *pair))
-    left = one.unaccounted_us, other.unaccounted_us
-    rows.append(
-        ("not accounted for", f"{left[0]:z,.1f}", f"{left[1]:z,.1f}", f"{left[1] - left[0]:+z,.1f}", NOTHING)
-    )
-    whole = one.latency.us, other.latency.us
-    rows.append(
-        ("a transaction", f"{whole[0]:,.1f}", f"{whole[1]:,.1f}", f"{whole[1] - whole[0]:+z,.1f}", NOTHING)
-    )
-    return Table("Where a transaction's time goes, compared", columns, tuple(rows), totals=1)
+    for name, us, other_us in (
+        ("not accounted for", one.unaccounted_us, other.unaccounted_us),
+        ("a transaction", one.latency.us, other.latency.us),
+    ):
+        rows.append((name, f"{us:z,.1f}", f"{other_us:z,.1f}", f"{other_us - us:+z,.1f}", NOTHING))
+    titles = (f"{one.variant}, µs", f"{other.variant}, µs", "difference, µs", "95 % interval")
+    heads = columns("Part", *titles, numbers_from=1)
+    return Table("Where a transaction's time goes, compared", heads, tuple(rows), totals=1)
 
 
 def _compared(name: str, one: AccountLine | None, other: AccountLine | None) -> tuple[str, ...]:
@@ -107,26 +96,20 @@ def _compared(name: str, one: AccountLine | None, other: AccountLine | None) -> 
 
 def kernel_table(profile: TransactionProfile) -> Table:
     """Return the sessions' CPU time in the kernel by way of entry."""
-    columns = (
-        Column("Kernel entry"),
-        Column("µs", is_number=True),
-        Column("95 % interval", is_number=True),
-    )
+    heads = columns("Kernel entry", "µs", "95 % interval", numbers_from=1)
     rows = tuple((one.name, f"{one.time.us:,.1f}", interval(one.time)) for one in profile.kernel[:_MOST_ROWS])
-    return Table("CPU time of the server's sessions in the kernel, per transaction", columns, rows)
+    return Table("CPU time of the server's sessions in the kernel, per transaction", heads, rows)
 
 
 def statement_table(profile: TransactionProfile) -> Table:
     """Return the statements; those of tables with only different numbers in their names are combined."""
     titles = ("calls", "planning µs", "executing µs", "rows", "blocks", "WAL records")
-    columns = (Column("Statement"), *(Column(title, is_number=True) for title in titles))
     rows = tuple(map(_statement_row, profile.statements[:_MOST_ROWS]))
-    return Table("Statements, per transaction", columns, rows)
+    return Table("Statements, per transaction", columns("Statement", *titles, numbers_from=1), rows)
 
 
 def _statement_row(one: StatementTime) -> tuple[str, ...]:
-    text = " ".join(one.sql.split())
-    short = text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
+    short = shortened(" ".join(one.sql.split()), _MOST_CHARACTERS)
     counts = (one.calls, one.planning_us, one.executing_us, one.rows, one.blocks, one.wal_records)
     return (short, *(f"{count:,.2f}" if count < 10 else f"{count:,.0f}" for count in counts))
 
@@ -160,7 +143,3 @@ def interval(time: Time) -> str:
     if time.low_us is None or time.high_us is None:
         return NOTHING
     return f"{time.low_us:z,.1f} … {time.high_us:z,.1f}"
-
-
-def _duration(us: float) -> str:
-    return f"{us / 1000:,.2f} ms" if us >= 1000 else f"{us:,.0f} µs"

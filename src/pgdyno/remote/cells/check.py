@@ -15,8 +15,8 @@ from pgdyno.base.errors import RemoteHostError
 from pgdyno.base.facts import Unknown
 from pgdyno.base.ports import Progress
 from pgdyno.host.probes import WakeUp
-from pgdyno.host.probing.wakeup import PROGRAM as WAKE_UP_PROGRAM
-from pgdyno.host.probing.wakeup import unknown_wake_up, wake_up_of
+from pgdyno.host.probing.run_probes import PROGRAM as WAKE_UP_PROGRAM
+from pgdyno.host.probing.run_probes import unknown_wake_up, wake_up_of
 from pgdyno.model.cells.cell import CellHost, CellHosts
 from pgdyno.model.cells.check import (
     CellCheck,

@@ -12,13 +12,13 @@ from pgdyno.model.cells.check import (
     CellCheck,
     CellHostFacts,
     CheckedHost,
+    ClockOffset,
     FoundPgdyno,
     HostFinding,
     ReachedHost,
     TrialWrite,
     Trouble,
 )
-from pgdyno.remote.cells.clock import difference
 
 MOST_OFFSET_S = 0.05
 """Between two clocks: an arm's shortest turn. Load that starts later would miss whole turns."""
@@ -217,3 +217,8 @@ def _obstacle(host: str, said: str, next_step: str) -> HostFinding:
 
 def _warning(host: str, said: str, next_step: str) -> HostFinding:
     return HostFinding((host,), is_obstacle=False, said=said, next_step=next_step)
+
+
+def difference(one: ClockOffset, other: ClockOffset) -> tuple[float, float]:
+    """Return how far the first host's clock is ahead of the second's, and the error bound, in s."""
+    return one.offset_s - other.offset_s, one.error_s + other.error_s

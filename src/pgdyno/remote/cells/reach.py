@@ -1,4 +1,9 @@
-"""Check the load hosts of a cell before they issue load on this machine's servers."""
+"""Check the load hosts of a cell before they issue load on this machine's servers.
+
+Compute the offset of another host's clock from exchanges of time stamps.
+
+Source: F. Cristian, Probabilistic clock synchronization, Distributed Computing 3 (1989).
+"""
 
 from __future__ import annotations
 
@@ -6,25 +11,86 @@ import errno
 import os
 import secrets
 import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from pgdyno.base import numbers
 from pgdyno.base.errors import RemoteHostError
 from pgdyno.base.facts import Unknown
 from pgdyno.base.ports import Progress
+from pgdyno.load import sysbench
 from pgdyno.model.cells.cell import CellHost, CellHosts
 from pgdyno.model.cells.check import ClockOffset, NetworkProbe
 from pgdyno.remote.answers import FactsAnswer, Failed
-from pgdyno.remote.cells.clock import ClockExchange, clock_offset
-from pgdyno.remote.cells.load_program import LoadProgram
 from pgdyno.remote.cells.own_address import own_address
 from pgdyno.remote.cells.ssh_errors import explained
-from pgdyno.remote.load_driver import DOES_NOT_RUN, ISSUES_LOAD, new_owner
-from pgdyno.remote.load_sysbench import NOT_INSTALLED, SYSBENCH_DOES_NOT_RUN
+from pgdyno.remote.load_driver import (
+    DOES_NOT_RUN,
+    ISSUES_LOAD,
+    NOT_INSTALLED,
+    SYSBENCH_DOES_NOT_RUN,
+    driver_version,
+    new_owner,
+    sysbench_version,
+)
 from pgdyno.remote.runner import Runner, runner_here, sent_runner
 from pgdyno.remote.ssh import by_hand
+
+
+@dataclass(frozen=True)
+class ClockExchange:
+    """The local clock when a question was sent, the other host's clock, and the time until the answer.
+
+    ``round_trip_ns`` is measured with the monotonic clock.
+    """
+
+    sent_ns: int
+    theirs_ns: int
+    round_trip_ns: int
+
+
+def clock_offset(exchanges: Sequence[ClockExchange]) -> ClockOffset:
+    """Return the offset from the exchange with the shortest round trip.
+
+    The other host read its clock at an unknown time within the round trip: assuming the middle has an error
+    of at most half the round trip. Shapes: at least one exchange.
+    """
+    best = min(exchanges, key=lambda one: one.round_trip_ns)
+    twice_ns = (
+        2 * (best.theirs_ns - best.sent_ns) - best.round_trip_ns
+    )  # an integer: a float cannot hold ns since 1970 exactly
+    return ClockOffset(
+        offset_s=twice_ns / 2e9,
+        error_s=best.round_trip_ns / 2 / 1e9,
+        round_trip_s=best.round_trip_ns / 1e9,
+        exchanges=len(exchanges),
+    )
+
+
+AskVersion: TypeAlias = Callable[[CellHost, Path | None, float, str], str]
+"""(host, ssh_config, limit_s, owner) -> name and version, from a run on the host. Raises: RemoteHostError."""
+
+
+@dataclass(frozen=True)
+class LoadProgram:
+    """A program that issues load. If it ``is_sent``, it runs only on this machine's type of machines."""
+
+    name: str
+    ask_version: AskVersion
+    is_sent: bool
+
+
+def sent_driver(program: Path) -> LoadProgram:
+    """Return pgdyno-driver, from its local path."""
+    return LoadProgram("pgdyno-driver", partial(driver_version, program), is_sent=True)
+
+
+OWN_SYSBENCH = LoadProgram(sysbench.NAME, sysbench_version, is_sent=False)
+
 
 _FACTS_S, _VERSION_S = 30.0, 120.0
 _GRACE_S = 10.0
@@ -247,3 +313,34 @@ def probed(server: Runner, load: Runner, address: str, port: int, server_name: s
         return Unknown(f"the connection to {address} was lost: {accepted.error}")
     rates = (accepted.to_server_bytes_per_s, found.from_server_bytes_per_s)
     return NetworkProbe(found.round_trip_s, *rates, accepted.peer)
+
+
+AWAITED_S = 600.0  # arbitrary: a server's firmware and system take minutes to start
+_EVERY_S = 5.0  # arbitrary: ssh's own connection timeout is 10 s
+_REPORT_EVERY_S = 15.0  # infrequent enough for a log
+
+
+def await_host(
+    name: str,
+    reach: Callable[[], ReachedLoadHost],
+    progress: Progress,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> ReachedLoadHost:
+    """Return the host once it is reached; meanwhile report the error and the time waited.
+
+    Raises: RemoteHostError, the last one, after ``AWAITED_S``.
+    """
+    began_s, reported_s = clock(), -_REPORT_EVERY_S
+    while True:
+        try:
+            return reach()
+        except RemoteHostError as error:
+            waited_s = clock() - began_s
+            if waited_s >= AWAITED_S:
+                raise
+            if waited_s - reported_s >= _REPORT_EVERY_S:
+                progress.step(f"waiting for {name}: {error.message}")
+                progress.advance(waited_s, AWAITED_S)
+                reported_s = waited_s
+        sleep(_EVERY_S)

@@ -11,7 +11,7 @@ a scaled-down drawing would have unreadable text on a phone.
     forest.py   effects with intervals        memory.py       the memory proof
     rates.py    a step's rate over time       waterfall.py    the effect of each change
     lines.py    values with intervals over a few places, a panel per data set
-    heat_strip.py, flame_graph.py, cascade.py, search_curve.py
+    shares.py   parts, flame graphs, heat      search_curve.py
 
 Charts of blocks and rounds are in ``measure/view/``.
 """

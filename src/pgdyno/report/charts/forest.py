@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from pgdyno.model.experiments.verdict import Decision, Interval
-from pgdyno.report.charts.marks import BOLD_PX, decision_mark, fitted
-from pgdyno.report.charts.scales import RatioScale, interval_extent, ratio_scale, vertical_grid
+from pgdyno.report.charts.marks import decision_mark, fitted, heading
+from pgdyno.report.charts.scales import RatioScale, interval_extent, ratio_scale, tick_labels, vertical_grid
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, tag, text
 
 _AXIS_PX = 30.0
@@ -80,13 +80,13 @@ def forest_plot(caption: Caption, groups: Sequence[ForestGroup], *, margin: floa
     parts: list[Markup] = []
     top = 0.0
     for group in groups:
-        parts += _heading(group, layout, top)
+        parts += heading(group.title, group.hint, layout.width, top + layout.heading - 12)
         top += layout.heading
         parts += _background(scale, margin, top, top + layout.row * len(group.rows))
         for row in group.rows:
             parts += _row(row, layout, scale, top)
             top += layout.row
-    return drawing(caption, width, height + _AXIS_PX, *parts, *_axis(scale, height))
+    return drawing(caption, width, height + _AXIS_PX, *parts, *tick_labels(scale, height + 18, _TICK_ROOM_PX))
 
 
 def _extent(groups: Sequence[ForestGroup], margin: float) -> list[float]:
@@ -100,22 +100,6 @@ def _background(scale: RatioScale, margin: float, top: float, bottom: float) -> 
     low, high = scale.place(1 - margin), scale.place(1 + margin)
     grid = vertical_grid(scale, top, bottom, _TICK_ROOM_PX)
     return [box(low, top, high - low, bottom - top, "band"), *grid]
-
-
-def _axis(scale: RatioScale, height: float) -> list[Markup]:
-    return [
-        text(tick.label, tick.place, height + 18, "tick", "middle") for tick in scale.ticks(_TICK_ROOM_PX)
-    ]
-
-
-def _heading(group: ForestGroup, layout: _Layout, top: float) -> list[Markup]:
-    """Return the metric's title over a rule, with the hint at the right."""
-    base = top + layout.heading - 12
-    return [
-        text(fitted(group.title, layout.width * 0.65, BOLD_PX), 0, base, "strong"),
-        text(group.hint, layout.width, base, "small muted", "end"),
-        line(0, base + 6, layout.width, base + 6, "rule"),
-    ]
 
 
 def _row(row: ForestRow, layout: _Layout, scale: RatioScale, top: float) -> list[Markup]:

@@ -17,6 +17,7 @@ from pgdyno.report.charts.marks import BOLD_PX, arm_class, arm_shape, fitted, ma
 from pgdyno.report.charts.scales import (
     LinearScale,
     RatioScale,
+    horizontal_grid,
     interval_extent,
     ratio_scale,
     value_scale,
@@ -187,12 +188,7 @@ def _background(chart: LineChart, plot: _Plot, *, has_ticks: bool) -> list[Marku
     if chart.margin is not None:
         high, low = plot.scale.place(1 + chart.margin), plot.scale.place(1 - chart.margin)
         parts.append(box(plot.left, high, plot.right - plot.left, low - high, "band"))
-    for tick in plot.scale.ticks(_TICK_ROOM_PX):
-        is_zero = chart.margin is not None and math.isclose(tick.place, plot.scale.place(1.0))
-        parts.append(line(plot.left, tick.place, plot.right, tick.place, "zero" if is_zero else "grid"))
-        if has_ticks:
-            parts.append(text(tick.label, plot.left - 8, tick.place + 4, "tick", "end"))
-    return parts
+    return parts + horizontal_grid(plot.scale, plot.left, plot.right, _TICK_ROOM_PX, has_labels=has_ticks)
 
 
 def _reference(reference: Reference, plot: _Plot) -> list[Markup]:

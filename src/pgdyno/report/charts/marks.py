@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from pgdyno.model.experiments.verdict import Decision
-from pgdyno.report.charts.svg import tag
+from pgdyno.report.charts.svg import line, tag, text
 
 ARM_STYLES = 7
 """Number of distinct arm colours (``arm-0`` is the baseline); further arms repeat them."""
@@ -37,6 +37,15 @@ def mark(shape: str, x: float, y: float, radius: float, class_: str, title: str 
     corners = _corners(shape, x, y, radius)
     points = " ".join(f"{px:.2f},{py:.2f}" for px, py in corners)
     return tag("polygon", *content, points=points, class_=class_)
+
+
+def heading(title: str, hint: str, width: float, base: float) -> list[Markup]:
+    """Return a title over a rule, with the hint at the right."""
+    return [
+        text(fitted(title, width * 0.65, BOLD_PX), 0, base, "strong"),
+        *([text(hint, width, base, "small muted", "end")] if hint else ()),
+        line(0, base + 6, width, base + 6, "rule"),
+    ]
 
 
 def decision_mark(decision: Decision, x: float, y: float) -> Markup:

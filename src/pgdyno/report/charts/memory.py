@@ -23,6 +23,7 @@ def memory_chart(caption: Caption, proof: MemoryProof, *, refused_above: float, 
     scale = inner / max(proof.limit_bytes, proof.total_bytes, 1)
     limit = 1 + proof.limit_bytes * scale
     refused = 1 + proof.limit_bytes * refused_above * scale
+    share = "" if width <= NARROW else f", {numbers.share(proof.share, 0)} of the limit"
     edge = "end" if limit > width / 2 else "start"
     return drawing(
         caption,
@@ -32,7 +33,7 @@ def memory_chart(caption: Caption, proof: MemoryProof, *, refused_above: float, 
         *_items(proof, scale),
         line(refused, _BAR_Y - 5, refused, _BAR_Y + _BAR_PX + 5, "refused"),
         text(f"refused above {numbers.share(refused_above)}", refused - 4, _BAR_Y - 9, "small muted", "end"),
-        text(_total(proof, width), 1, _HEIGHT_PX - 8, "strong"),
+        text(f"{numbers.size(proof.total_bytes)} worst case{share}", 1, _HEIGHT_PX - 8, "strong"),
         text(f"{numbers.size(proof.limit_bytes)} limit", limit, _HEIGHT_PX - 8, "small muted", edge),
     )
 
@@ -44,18 +45,8 @@ def _items(proof: MemoryProof, scale: float) -> list[Markup]:
         width = item.size_bytes * scale
         title = tag("title", f"{item.name}: {numbers.size(item.size_bytes)}")
         segment = box(x, _BAR_Y, width, _BAR_PX, f"item shade-{order % _SHADES}")
-        parts.append(group(title, segment, *_name(item.name, x, width)))
+        is_named = fitted(item.name, width - 14, _LABEL_PX) == item.name  # if it fits
+        name = [text(item.name, x + 7, _BAR_Y + _BAR_PX / 2 + 4, "inside")] if is_named else []
+        parts.append(group(title, segment, *name))
         x += width
     return parts
-
-
-def _name(name: str, x: float, width: float) -> list[Markup]:
-    """Return an item's name inside its segment; empty if it does not fit."""
-    if fitted(name, width - 14, _LABEL_PX) != name:
-        return []
-    return [text(name, x + 7, _BAR_Y + _BAR_PX / 2 + 4, "inside")]
-
-
-def _total(proof: MemoryProof, width: float) -> str:
-    worst = f"{numbers.size(proof.total_bytes)} worst case"
-    return worst if width <= NARROW else f"{worst}, {numbers.share(proof.share, 0)} of the limit"

@@ -11,8 +11,8 @@ from markupsafe import Markup
 from pgdyno.base import numbers
 from pgdyno.model.experiments.step_record import Stall
 from pgdyno.report.charts.marks import BOLD_PX, arm_class, fitted
-from pgdyno.report.charts.scales import LinearScale
-from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, group, line, tag, text
+from pgdyno.report.charts.scales import LinearScale, horizontal_grid, tick_labels
+from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, group, tag, text
 
 _LEFT_PX, _BOTTOM_PX = 58.0, 40.0
 _STRIP_PX, _HEADING_PX = 58.0, 22.0
@@ -77,18 +77,10 @@ def _mean(points: Sequence[RatePoint]) -> RatePoint:
 
 def _strip(strip: RateStrip, times: LinearScale, rates: LinearScale, right: float) -> list[Markup]:
     name = fitted(strip.variant, right - _LEFT_PX, BOLD_PX)
-    grid = [
-        part
-        for tick in rates.ticks(_TICK_ROOM_PX)
-        for part in (
-            line(_LEFT_PX, tick.place, right, tick.place, "grid"),
-            text(tick.label, _LEFT_PX - 8, tick.place + 4, "tick", "end"),
-        )
-    ]
     most = int((right - _LEFT_PX) / _POINT_PX)
     return [
         text(name, _LEFT_PX, rates.end - 6, f"name {arm_class(strip.arm)}"),
-        *grid,
+        *horizontal_grid(rates, _LEFT_PX, right, _TICK_ROOM_PX),
         *(_stall(stall, one.round, times, rates) for one in strip.lines for stall in one.stalls),
         *(_trace(strip, one, most, times, rates) for one in strip.lines if one.points),
     ]
@@ -113,5 +105,5 @@ def _stall(stall: Stall, round_: int, times: LinearScale, rates: LinearScale) ->
 
 def _time_axis(times: LinearScale, floor: float, width: float) -> list[Markup]:
     room = _TIME_ROOM_PX if width > NARROW else _TIME_ROOM_PX * 0.7
-    labels = [text(tick.label, tick.place, floor + 18, "tick", "middle") for tick in times.ticks(room)]
-    return [*labels, text("seconds", (times.start + times.end) / 2, floor + 35, "tick", "middle")]
+    title = text("seconds", (times.start + times.end) / 2, floor + 35, "tick", "middle")
+    return [*tick_labels(times, floor + 18, room), title]

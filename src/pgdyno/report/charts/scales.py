@@ -37,22 +37,25 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class LinearScale:
-    """Equal differences have equal lengths."""
-
+class _Domain:
     low: float
     high: float
     start: float
     end: float
 
+    def holds(self, value: float) -> bool:
+        """Whether a value is on the axis."""
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class LinearScale(_Domain):
+    """Equal differences have equal lengths."""
+
     def place(self, value: float) -> float:
         """Return the pixel of ``value``, clamped to the axis."""
         part = (value - self.low) / (self.high - self.low)
         return self.start + min(1.0, max(0.0, part)) * (self.end - self.start)
-
-    def holds(self, value: float) -> bool:
-        """Whether a value is on the axis."""
-        return self.low <= value <= self.high
 
     def ticks(self, room_px: float) -> list[Tick]:
         """Return ticks at round values, at least ``room_px`` apart."""
@@ -63,23 +66,14 @@ class LinearScale:
 
 
 @dataclass(frozen=True)
-class RatioScale:
+class RatioScale(_Domain):
     """Equal factors have equal lengths: halving is as far from 1 as doubling."""
-
-    low: float
-    high: float
-    start: float
-    end: float
 
     def place(self, value: float) -> float:
         """Return the pixel of a ratio, clamped to the axis."""
         bounded = min(self.high, max(self.low, value))
         part = math.log(bounded / self.low) / math.log(self.high / self.low)
         return self.start + part * (self.end - self.start)
-
-    def holds(self, value: float) -> bool:
-        """Whether a ratio is on the axis."""
-        return self.low <= value <= self.high
 
     def ticks(self, room_px: float) -> list[Tick]:
         """Return ticks at round percentages, always including zero, at least ``room_px`` apart.
@@ -129,17 +123,20 @@ def ratio_scale(ratios: Iterable[float], start: float, end: float) -> RatioScale
 
 
 def horizontal_grid(
-    scale: LinearScale | RatioScale, left: float, right: float, room_px: float
+    scale: LinearScale | RatioScale, left: float, right: float, room_px: float, *, has_labels: bool = True
 ) -> list[Markup]:
     """Return a line at every tick, with its label at the left."""
-    return [
-        part
-        for tick in scale.ticks(room_px)
-        for part in (
-            line(left, tick.place, right, tick.place, _line_class(scale, tick)),
-            text(tick.label, left - 8, tick.place + 4, "tick", "end"),
-        )
-    ]
+    parts = []
+    for tick in scale.ticks(room_px):
+        parts.append(line(left, tick.place, right, tick.place, _line_class(scale, tick)))
+        if has_labels:
+            parts.append(text(tick.label, left - 8, tick.place + 4, "tick", "end"))
+    return parts
+
+
+def tick_labels(scale: LinearScale | RatioScale, y: float, room_px: float) -> list[Markup]:
+    """Return the labels of a horizontal axis at ``y``."""
+    return [text(tick.label, tick.place, y, "tick", "middle") for tick in scale.ticks(room_px)]
 
 
 def vertical_grid(scale: RatioScale, top: float, bottom: float, room_px: float) -> list[Markup]:
@@ -192,18 +189,11 @@ def _digits(values: Sequence[float]) -> int:
 
 def _thinned(ticks: Sequence[Tick], zero: float, room_px: float) -> list[Tick]:
     """Drop ticks that are too close to their neighbour, going outward from zero, which is kept."""
-    before = [tick for tick in ticks if tick.place < zero]
-    after = [tick for tick in ticks if tick.place > zero]
-    centre = [tick for tick in ticks if tick.place == zero]
-    below = _apart(sorted(before, key=lambda tick: -tick.place), zero, room_px)
-    above = _apart(sorted(after, key=lambda tick: tick.place), zero, room_px)
-    return [*reversed(below), *centre, *above]
-
-
-def _apart(ticks: Sequence[Tick], start: float, room_px: float) -> list[Tick]:
-    kept, last = [], start
-    for tick in ticks:
-        if abs(tick.place - last) >= room_px:
-            kept.append(tick)
-            last = tick.place
-    return kept
+    kept = [tick for tick in ticks if tick.place == zero]
+    for side in (-1, 1):
+        last = zero
+        for tick in sorted(ticks, key=lambda tick: side * tick.place):
+            if side * (tick.place - last) >= room_px:
+                kept.append(tick)
+                last = tick.place
+    return sorted(kept, key=lambda tick: tick.place)

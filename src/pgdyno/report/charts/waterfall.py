@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from pgdyno.base import numbers
 from pgdyno.model.experiments.verdict import Interval
-from pgdyno.report.charts.marks import BOLD_PX, fitted
-from pgdyno.report.charts.scales import RatioScale, ratio_scale, vertical_grid
+from pgdyno.report.charts.marks import fitted, heading
+from pgdyno.report.charts.scales import RatioScale, ratio_scale, tick_labels, vertical_grid
 from pgdyno.report.charts.svg import NARROW, Caption, box, drawing, line, text
 
 _AXIS_PX, _HEADING_PX = 30.0, 42.0
@@ -80,21 +80,12 @@ def waterfall(caption: Caption, falls: Sequence[Fall], *, width: float) -> Marku
     top = 0.0
     for fall in falls:
         bottom = top + _HEADING_PX + layout.row * len(fall.steps)
-        parts += _heading(fall, width, top)
+        parts += heading(fall.workload, "", width, top + _HEADING_PX - 12)
         parts += vertical_grid(scale, top + _HEADING_PX, bottom, _TICK_ROOM_PX)
         for place, step in enumerate(fall.steps):
             parts += _step(step, layout, scale, top + _HEADING_PX + layout.row * place)
         top = bottom
-    ticks = [text(tick.label, tick.place, top + 18, "tick", "middle") for tick in scale.ticks(_TICK_ROOM_PX)]
-    return drawing(caption, width, top + _AXIS_PX, *parts, *ticks)
-
-
-def _heading(fall: Fall, width: float, top: float) -> list[Markup]:
-    base = top + _HEADING_PX - 12
-    return [
-        text(fitted(fall.workload, width * 0.65, BOLD_PX), 0, base, "strong"),
-        line(0, base + 6, width, base + 6, "rule"),
-    ]
+    return drawing(caption, width, top + _AXIS_PX, *parts, *tick_labels(scale, top + 18, _TICK_ROOM_PX))
 
 
 def _step(step: Step, layout: _Layout, scale: RatioScale, top: float) -> list[Markup]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgdyno.base import numbers
+from pgdyno.base.text import shortened
 from pgdyno.postgres.guc import format_with_unit
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -83,10 +84,10 @@ def _size(value: Any) -> str:
     return numbers.size(value) if isinstance(value, int | float) else _plain(value)
 
 
-def _devices(value: Any) -> str:
+def _items(value: Any, show: Callable[[Mapping[str, Any]], str]) -> str:
     if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
         return _plain(value)
-    return "; ".join(", ".join(_device(item)) for item in value) or "none"
+    return "; ".join(map(show, value)) or "none"
 
 
 def _device(item: Mapping[str, Any]) -> Iterator[str]:
@@ -99,12 +100,8 @@ def _device(item: Mapping[str, Any]) -> Iterator[str]:
         yield f"scheduler {scheduler}"
 
 
-def _mounts(value: Any) -> str:
-    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
-        return _plain(value)
-    return (
-        "; ".join(f"{item.get('filesystem', '?')} at {item.get('target', '?')}" for item in value) or "none"
-    )
+def _mount(item: Mapping[str, Any]) -> str:
+    return f"{item.get('filesystem', '?')} at {item.get('target', '?')}"
 
 
 def _count(value: Any) -> str:
@@ -127,8 +124,8 @@ _HOST: tuple[tuple[str, str, _Format], ...] = (
     ("Memory limit", "limits.memory_bytes", _size),
     ("CPU limit", "limits.cpu_count", _plain),
     ("Transparent huge pages", "memory.transparent_huge_pages", _plain),
-    ("Storage", "block_devices", _devices),
-    ("File systems", "mounts", _mounts),
+    ("Storage", "block_devices", lambda value: _items(value, lambda one: ", ".join(_device(one)))),
+    ("File systems", "mounts", lambda value: _items(value, _mount)),
     ("Kernel", "kernel.release", _plain),
     ("Distribution", "kernel.distribution", _plain),
     ("Host name", "hostname", _plain),
@@ -149,21 +146,17 @@ _SERVER: tuple[tuple[str, str, _Format], ...] = (
 
 
 def _rows(document: Mapping[str, Any], entries: Sequence[tuple[str, str, _Format]]) -> tuple[FactRow, ...]:
-    rows = []
-    for label, path, show in entries:
-        node = _at(document, path)
-        if node is not None and node not in ([], ""):
-            rows.append(_row(label, node, show))
-    return tuple(rows)
+    found = ((label, _at(document, path), show) for label, path, show in entries)
+    return tuple(_row(*one) for one in found if one[1] is not None and one[1] not in ([], ""))
 
 
 def _row(label: str, node: Any, show: _Format) -> FactRow:
     if not _is_fact(node):
-        return FactRow(label, _shortened(show(node)), "")
+        return FactRow(label, shortened(show(node), _LONGEST_VALUE), "")
     source = str(node.get("source", ""))
     if "unknown" in node:
         return FactRow(label, f"unknown: {node['unknown']}", source, is_known=False)
-    return FactRow(label, _shortened(show(node["value"])), source)
+    return FactRow(label, shortened(show(node["value"]), _LONGEST_VALUE), source)
 
 
 def _walk(node: Any, path: str) -> Iterator[FactRow]:
@@ -188,7 +181,7 @@ def _known(node: Any) -> Any:
 
 
 def _is_fact(node: Any) -> bool:
-    """Whether a node has the form of a fact written by ``base/document.py``."""
+    """Whether a node has the form of a fact written by ``base/facts.py``."""
     return isinstance(node, Mapping) and ("unknown" in node or ("value" in node and "source" in node))
 
 
@@ -197,13 +190,9 @@ def setting_value(guc: Mapping[str, Any]) -> str:
     setting, unit = str(guc.get("setting", "")), guc.get("unit")
     if unit and _NUMBER.fullmatch(setting):
         return format_with_unit(setting, str(unit))
-    return _shortened(setting) or "''"
+    return shortened(setting, _LONGEST_VALUE) or "''"
 
 
 def _origin(guc: Mapping[str, Any]) -> str:
     file, number = guc.get("sourcefile"), guc.get("sourceline")
     return f"{file}:{number}" if file and number else str(file or guc.get("source", ""))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from pgdyno.base import numbers
-from pgdyno.base.text import printable, sentence
+from pgdyno.base.text import lower_first, printable, sentence
 
 _STYLE = "page.css"
 
@@ -44,7 +44,7 @@ def _environment() -> Environment:
         finalize=_without_controls,
     )
     environment.filters.update(
-        share=numbers.share, sentence=sentence, breakable=_breakable, lower_first=_lower_first
+        share=numbers.share, sentence=sentence, breakable=_breakable, lower_first=lower_first
     )
     return environment
 
@@ -53,11 +53,6 @@ def _without_controls(value: object) -> object:
     if isinstance(value, Markup):
         return Markup(printable(str(value)))  # noqa: S704 — characters are only removed or replaced
     return printable(value) if isinstance(value, str) else value
-
-
-def _lower_first(words: str) -> str:
-    """Return ``words`` for use within a sentence."""
-    return f"{words[:1].lower()}{words[1:]}"
 
 
 def _breakable(name: str) -> Markup:

@@ -11,9 +11,7 @@ from pgdyno.model.experiments.experiment import Experiment, SettingDifference
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.guc import normalise
 from pgdyno.report.elements.facts import setting_value
-
-NOT_RECORDED = "–"
-"""Shown instead of a missing value."""
+from pgdyno.report.elements.tables import NOTHING
 
 _ROUNDING = Decimal("0.0001")
 """Largest relative difference between effective and requested value: amounts are rounded to 8 kB blocks."""
@@ -106,9 +104,9 @@ def _rows(
     for name in names:
         found = recorded.get((variant, name))
         wanted = found.requested if found and found.requested is not None else requested[name]
-        effective = found.effective if found else NOT_RECORDED
+        effective = found.effective if found else NOTHING
         is_same = found is None or is_same_value(wanted, effective)
-        rows.append(SettingRow(name, before.get(name, NOT_RECORDED), wanted, effective, is_same))
+        rows.append(SettingRow(name, before.get(name, NOTHING), wanted, effective, is_same))
     return tuple(rows)
 
 

@@ -37,12 +37,28 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Section:
+    """Findings under a title: sentences, a table, notes on it, and statements to copy. All may be empty."""
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    table: Table | None = None
+    notes: tuple[str, ...] = ()
+    statements: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class StyledCell:
-    """A cell: its figure, a second line in small print, and a style ("missed", a decision, or none)."""
+    """A cell: its figure, a second line in small print, and a style ("missed", a decision, or none).
+
+    ``narrow`` and ``narrow_note`` stand for both on a terminal; ``text`` is shown if ``narrow`` is empty.
+    """
 
     text: str
     note: str = ""
     style: str = ""
+    narrow: str = ""
+    narrow_note: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,12 +85,14 @@ class Figure:
     table: Table
 
 
-def columns(*titles: str, numbers_from: int | None = None) -> tuple[Column, ...]:
-    """Return columns with these titles; those from ``numbers_from`` on contain numbers."""
-    first = len(titles) if numbers_from is None else numbers_from
-    return tuple(Column(title, is_number=position >= first) for position, title in enumerate(titles))
+def columns(
+    *titles: str, numbers_from: int | None = None, words_from: int | None = None
+) -> tuple[Column, ...]:
+    """Return columns with these titles; those from ``numbers_from`` up to ``words_from`` contain numbers."""
+    first, end = (len(titles) if place is None else place for place in (numbers_from, words_from))
+    return tuple(Column(title, is_number=first <= place < end) for place, title in enumerate(titles))
 
 
-def figure(draw: Callable[[float], Markup], table: Table, *, title: str) -> Figure:
-    """Return a figure; ``draw`` is called with each width in px."""
-    return Figure(title, draw(WIDE), draw(NARROW), table)
+def figure(draw: Callable[..., Markup], table: Table, *, title: str) -> Figure:
+    """Return a figure; ``draw`` is called with each ``width`` in px."""
+    return Figure(title, draw(width=WIDE), draw(width=NARROW), table)

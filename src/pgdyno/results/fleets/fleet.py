@@ -6,8 +6,8 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 
-from pgdyno.base.document import to_document
 from pgdyno.base.errors import UsageError
+from pgdyno.base.facts import to_document
 from pgdyno.measure.verdicts.analysis import judge, mean_effect, verdict_metrics
 from pgdyno.measure.verdicts.durability import withhold
 from pgdyno.measure.verdicts.failures import withhold as without_failing

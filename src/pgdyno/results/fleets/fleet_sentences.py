@@ -8,12 +8,12 @@ from itertools import groupby
 
 from pgdyno.base import numbers
 from pgdyno.base.text import listed, sentence
-from pgdyno.measure.view.wording import effect_text, metric_of, symbol
+from pgdyno.measure.view.wording import effect_text, metric_of, symbol, verdict_cells
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison, FleetMachine, MachineEffect, MachineSpread
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision, Interval, Verdict
 from pgdyno.report.charts.forest import ForestRow
-from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
+from pgdyno.report.elements.tables import NOTHING, Table, columns
 
 METHOD = (
     "Each machine counts once, however precisely it was measured. The interval of all machines is Student's "
@@ -106,9 +106,8 @@ def is_part(row: ForestRow) -> bool:
 
 
 def _row(label: str, verdict: Verdict) -> ForestRow:
-    bounds = "" if verdict.interval is None else numbers.interval(verdict.interval)
-    decided = f"{symbol(verdict.decision)} {verdict.decision}"
-    return ForestRow(label, verdict.decision, decided, effect_text(verdict), bounds, verdict.interval)
+    effect, bounds, decided = verdict_cells(verdict)
+    return ForestRow(label, verdict.decision, decided, effect, bounds, verdict.interval)
 
 
 def _part(created: str, interval: Interval) -> ForestRow:
@@ -170,8 +169,8 @@ def others_table(comparisons: Sequence[FleetComparison]) -> Table | None:
         for one in comparisons
         if one is not _leading(comparisons)
     )
-    figures = (Column(title, is_number=True) for title in (ALL, "interval", NEXT))
-    return Table("Other metrics", (Column(""), *figures, Column("verdict")), rows) if rows else None
+    heads = columns("", ALL, "interval", NEXT, "verdict", numbers_from=1, words_from=4)
+    return Table("Other metrics", heads, rows) if rows else None
 
 
 def machine_table(machines: Sequence[FleetMachine]) -> Table:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from textwrap import wrap
 
-from pgdyno.base.text import sentence
+from pgdyno.base.text import aligned, sentence, wrapped
 from pgdyno.measure.view.wording import legend
 from pgdyno.model.experiments.fleet import Fleet, FleetComparison
 from pgdyno.model.experiments.verdict import Interval
@@ -41,24 +40,20 @@ def _lines(fleet: Fleet) -> Iterator[str]:
     yield from ("", *_table(machine_table(fleet.machines)))
     yield from ("", *_table(experiment_table(fleet.machines)))
     for warning in fleet.warnings:
-        yield from ("", *_wrapped(sentence(warning)))
-    yield from ("", *_wrapped(answer(fleet)))
+        yield f"\n{wrapped(sentence(warning), _COLUMNS, hanging='')}"
+    yield f"\n{wrapped(answer(fleet), _COLUMNS, hanging='')}"
     for first, ones in zip(leading(fleet), grouped(fleet), strict=True):
         yield f"\n{title(first)}"
         yield from _forest(first)
         yield from (f"  {remark}" for remark in remarks(first, fleet))
         if table := others_table(ones):
-            yield from (f"  {line}" for line in _table(table))
+            yield from _table(table, "  ")
     yield f"\n{legend(fleet.margin)}"
     for note in method_notes(fleet):
-        yield from _wrapped(note)
+        yield wrapped(note, _COLUMNS, hanging="")
     if fleet.left_out:
         yield "\nNot combined"
         yield from (f"  {why}" for why in fleet.left_out)
-
-
-def _wrapped(paragraph: str) -> list[str]:
-    return wrap(paragraph, _COLUMNS, break_long_words=False, break_on_hyphens=False)
 
 
 def _forest(one: FleetComparison) -> Iterator[str]:
@@ -90,8 +85,5 @@ def _draw(drawn: list[str], interval: Interval, scale: RatioScale) -> None:
     drawn[high] = "┤" if scale.holds(interval.high) else "▶"
 
 
-def _table(table: Table) -> Iterator[str]:
-    rows = [(table.caption, *(column.title for column in table.columns[1:])), *table.rows]
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+def _table(table: Table, indent: str = "") -> list[str]:
+    return aligned([(table.caption, *(one.title for one in table.columns[1:])), *table.rows], indent)

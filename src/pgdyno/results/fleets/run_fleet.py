@@ -21,7 +21,7 @@ from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.fleet import FleetOrder, MachineOrder
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.remote.dask_scheduler import DaskScheduler, task_is_wanted
-from pgdyno.remote.pgdyno_command import allowed_cpus, run_pgdyno
+from pgdyno.remote.forwarded_command import allowed_cpus, run_pgdyno
 from pgdyno.results.bundle import export_bundle, verify_bundle
 from pgdyno.results.bundle_import import verified_experiment
 from pgdyno.results.stored import load_stored

@@ -1,13 +1,23 @@
-"""A comparison of two machines as sentences and tables. Pure."""
+"""A comparison of two machines as sentences and tables, for the page and the terminal. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from rich.console import Group, RenderableType
+
 from pgdyno.base import numbers
-from pgdyno.base.text import listed, sentence
-from pgdyno.measure.view.wording import compact, effect_text, half_width, metric_of, symbol
+from pgdyno.base.text import listed, sentence, shortened
+from pgdyno.measure.view.wording import (
+    compact,
+    effect_text,
+    half_width,
+    legend,
+    metric_of,
+    symbol,
+    verdict_cells,
+)
 from pgdyno.model.experiments.machine_comparison import (
     ComparedMetric,
     DerivedRatio,
@@ -19,7 +29,8 @@ from pgdyno.model.experiments.machine_comparison import (
 )
 from pgdyno.model.experiments.metric import METRICS, P99, TAIL_MEAN, THROUGHPUT
 from pgdyno.model.experiments.verdict import Decision
-from pgdyno.report.elements.tables import NOTHING, Column, Table, columns
+from pgdyno.report.elements.tables import NOTHING, Table, columns
+from pgdyno.report.elements.terminal import DECISION_STYLES, plain_text, rich_table
 from pgdyno.results.machines.difference_catalogue import ESTIMATE
 
 SCOPE = (
@@ -39,6 +50,10 @@ _ANSWERS = {
     Decision.EQUIVALENT: "no difference that matters on",
     Decision.INCONCLUSIVE: "not decided on",
 }
+_DIFFERENCE_WIDTHS = (30, 22, 22, 30)
+"""Column widths, equal in all tables of differences; 110 characters including gaps."""
+
+_STYLES = {f"{symbol(decision)} {decision}": style for decision, style in DECISION_STYLES.items()}
 
 
 def side_line(side: Side) -> str:
@@ -93,15 +108,10 @@ def metric_tables(found: MachineComparison) -> Iterator[Table]:
 
 
 def _by_metric(name: str, ones: Sequence[ComparedMetric], found: MachineComparison) -> Table:
-    figures = ("A → B", "B to A", _interval_head(found))
-    heads = (Column(""), *(Column(title, is_number=True) for title in figures), Column("B is"))
     return Table(
         name,
-        heads,
-        tuple(
-            (_title(one), _values(one.a, one.b), effect_text(one.verdict), _interval(one), _decision(one))
-            for one in ones
-        ),
+        columns("", "A → B", "B to A", _interval_head(found), "B is", numbers_from=1, words_from=4),
+        tuple((_title(one), _values(one.a, one.b), *verdict_cells(one.verdict)) for one in ones),
     )
 
 
@@ -122,7 +132,9 @@ def _by_level(name: str, unit: str, ones: Sequence[ComparedMetric]) -> Table:
                 (
                     *(str(first.level), _values(first.a, first.b), _short_effect(first)),
                     *(_short_effect(by_metric.get(metric)) for metric in others),
-                    _shares(first),
+                    " → ".join(
+                        NOTHING if one is None else numbers.share(one, 0) for one in first.client_shares
+                    ),
                 )
             )
     return Table(f"{name}, by {unit}; ± half of the interval's width", heads, tuple(rows))
@@ -224,14 +236,6 @@ def _values(a: float | None, b: float | None) -> str:
     return " → ".join(NOTHING if value is None else numbers.number(value) for value in (a, b))
 
 
-def _interval(one: ComparedMetric) -> str:
-    return "" if one.verdict.interval is None else numbers.interval(one.verdict.interval)
-
-
-def _decision(one: ComparedMetric) -> str:
-    return f"{symbol(one.verdict.decision)} {one.verdict.decision}"
-
-
 def _short_effect(one: ComparedMetric | None) -> str:
     """Return an effect with half its interval's width and the symbol of its decision."""
     if one is None or one.verdict.effect is None:
@@ -240,20 +244,15 @@ def _short_effect(one: ComparedMetric | None) -> str:
     return " ".join(filter(None, (effect_text(one.verdict), width, symbol(one.verdict.decision))))
 
 
-def _shares(one: ComparedMetric) -> str:
-    shown = (NOTHING if share is None else numbers.share(share, 0) for share in one.client_shares)
-    return " → ".join(shown)
-
-
 def _difference_table(caption: str, ones: Sequence[Difference]) -> Table:
     return Table(caption, columns("", "A", "B", "why"), tuple(_difference_row(one) for one in ones))
 
 
 def _difference_row(one: Difference) -> tuple[str, ...]:
-    a, b = (UNKNOWN if value is None else _shortened(value) for value in (one.a, one.b))
+    a, b = (UNKNOWN if value is None else shortened(value, _LONGEST) for value in (one.a, one.b))
     reason = f"{one.reason} (estimate)" if one.source == ESTIMATE else one.reason
     why = reason if one.is_known else f"{_short_weight(one.weight)}: {reason}"
-    return (_shortened(one.subject), a, b, why)
+    return (shortened(one.subject, _LONGEST), a, b, why)
 
 
 def _short_weight(weight: Weight) -> str:
@@ -261,8 +260,42 @@ def _short_weight(weight: Weight) -> str:
     return weight.removeprefix("can change it by ")
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+def machine_comparison_text(found: MachineComparison) -> RenderableType:
+    """Return the ratios, figures by price and frequency, and all other differences."""
+    return Group(*_parts(found))
+
+
+def _parts(found: MachineComparison) -> Iterator[RenderableType]:
+    yield plain_text(found.question, "bold")
+    yield from (plain_text(side_line(side)) for side in found.sides)
+    for warning in found.warnings:
+        yield plain_text(f"{warning[:1].upper()}{warning[1:]}", "bold red")
+    yield plain_text(answer(found))
+    yield from _tables(metric_tables(found))
+    yield from (plain_text(reason, "dim") for reason in withheld(found))
+    limit = margin(found)
+    yield plain_text(legend(limit) if limit is not None else "", "dim")
+    yield plain_text(SCOPE, "dim")
+    yield from _tables(derived_tables((*found.per_price, *found.per_frequency), found))
+    yield from _tables([machine_table(found.machine)])
+    differences = [*difference_tables(found.differences)]
+    if not differences:
+        yield plain_text("\nNothing else is known to differ, and nothing that matters is unknown.", "bold")
+    yield from _tables(differences, _DIFFERENCE_WIDTHS)
+    if found.left_out:
+        yield plain_text(f"\nNot compared: {'; '.join(found.left_out)}", "dim")
+    yield from (plain_text(f"\n{note}", "dim") for note in notes(found))
+
+
+def _tables(tables: Iterable[Table], widths: tuple[int, ...] = ()) -> Iterator[RenderableType]:
+    for table in tables:
+        yield plain_text(f"\n{table.caption}", "bold")
+        rows = ([plain_text(cell, _STYLES.get(cell, "")) for cell in row] for row in table.rows)
+        verdicts = [place for place, column in enumerate(table.columns) if column.title == "B is"]
+        shown = rich_table(table.columns, rows, unbroken=verdicts, overflow="fold")
+        for column, width in zip(shown.columns, widths, strict=False):
+            column.width = width
+        yield shown
 
 
 assert {*_TITLES} <= {*METRICS}  # noqa: S101 — both are constants of this program

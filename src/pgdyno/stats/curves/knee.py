@@ -15,17 +15,35 @@ The knee lies between the smallest level not ruled out and the smallest that is 
 
 Sources: Hsu (1984), Constrained Simultaneous Confidence Intervals for Multiple Comparisons with the Best,
 Annals of Statistics 12, 1136-1144; Berger (1982), Technometrics 24, 295-300.
+
+A level recommended by a curve's first rounds, verified with later rounds.
+
+The best of many levels looks better than it is, because of selection bias; rounds that were not used for the
+selection do not have this bias. In those, the recommended level is compared with all other measured levels.
+It is confirmed if its rate is certainly at least 1 − tolerance of each of them. All comparisons have to hold,
+which needs no correction (intersection-union test, Berger 1982, Technometrics 24, 295-300). Levels missing in
+later rounds were ruled out by the first ones.
+
+Choose the next levels to measure, to find a factor's knee in few trials.
+
+First come the lowest and highest levels, and powers of two in between. Then the search bisects the unmeasured
+levels between the last one ruled out and the first one as good as the best. Finally, the levels still in
+question get more blocks, together with those that may be the best. Unmeasured levels next to the best are
+tried as well.
+
+A new level is measured until it has enough blocks for a verdict, one new level at a time: with fewer blocks
+it is not informative, and would leave open which level is the best.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from pgdyno.model.experiments.scaling import Dip, Knee, Level
+from pgdyno.model.experiments.scaling import Confirmation, Dip, Knee, Level, Scaling
 from pgdyno.model.experiments.verdict import Interval
 from pgdyno.stats.curves.curve import MINIMUM_BLOCKS, Curve
 from pgdyno.stats.sample import BoolArray
@@ -125,3 +143,98 @@ def _dips(curve: Curve, is_higher: BoolArray) -> Iterator[Dip]:
         )
         if around is not None:
             yield Dip(int(levels[around[0]]), int(levels[at]), int(levels[around[1]]))
+
+
+def confirm(blocks: Sequence[Mapping[int, float]]) -> Confirmation | None:
+    """Return the level recommended by the first half of blocks, tested with the second half.
+
+    ``blocks`` are rates by level. The recommended level is the smallest with a mean of at least 1 − TOLERANCE
+    of the highest. None: too few blocks, or a level is missing in too many. Raises: ValueError as
+    ``Curve.of``.
+    """
+    first, fresh = blocks[: len(blocks) // 2], blocks[len(blocks) // 2 :]
+    if len(first) < MINIMUM_BLOCKS:
+        return None
+    explored, tried = Curve.of(first).compared, Curve.of(fresh)
+    is_enough = explored.means >= explored.means.max() + math.log1p(-TOLERANCE)
+    recommended = int(explored.levels[np.argmax(is_enough)])
+    if recommended not in tried.levels:
+        return None
+    at = int(np.searchsorted(tried.levels, recommended))
+    low, high = tried.bounds(1 - LEVEL)
+    compared = [one for one in range(len(tried.levels)) if one != at and math.isfinite(low[at, one])]
+    highest = int(explored.levels[np.argmax(explored.means)])
+    if not compared or highest not in (recommended, *(int(tried.levels[one]) for one in compared)):
+        return None
+    closest = min(compared, key=lambda one: float(low[at, one]))
+    ends = (low[at, closest], tried.differences[at, closest], high[at, closest])
+    lower, middle, upper = map(math.exp, ends)
+    ratio = Interval(lower, middle, upper, LEVEL)
+    return Confirmation(
+        recommended,
+        int(tried.levels[closest]),
+        ratio,
+        len(fresh),
+        is_confirmed=ratio.low >= 1 - TOLERANCE,
+    )
+
+
+ENOUGH = 5  # blocks per level, as for a verdict (decision 4)
+_FEW = 6  # up to so many levels, all are measured from the beginning
+
+
+def first_levels(candidates: Sequence[int]) -> tuple[int, ...]:
+    """Return the first levels: the lowest, the highest, and levels in between that double the previous one.
+
+    ``candidates`` are in ascending order, and not empty.
+    """
+    if len(candidates) <= _FEW:
+        return tuple(candidates)
+    chosen = [candidates[0]]
+    for level in candidates:
+        if level >= 2 * max(1, chosen[-1]):
+            chosen.append(level)
+    return tuple(dict.fromkeys([*chosen, candidates[-1]]))
+
+
+def next_levels(candidates: Sequence[int], found: Scaling, blocks_left: int) -> tuple[int, ...]:
+    """Return the levels of the next block, in ascending order; none once the knee is a single level.
+
+    Then the next lower level has been measured and ruled out. ``blocks_left`` is the number of blocks for
+    which there is time: with too few for another level, none is begun.
+    """
+    measured = {one.level for one in found.levels}
+    unfinished = {one.level for one in found.levels if one.blocks < ENOUGH or not _is_compared(one)}
+    lowest, highest = _around_the_knee(candidates, found)
+    unmeasured = [level for level in candidates if lowest < level < highest and level not in measured]
+    if not unmeasured:  # the true best may be next to the apparent one
+        lowest = max((level for level in measured if level < found.best), default=found.best)
+        highest = min((level for level in measured if level > found.best), default=found.best)
+        unmeasured = [level for level in candidates if lowest < level < highest and level not in measured]
+    in_question = {
+        one.level
+        for one in found.levels
+        if found.knee.low <= one.level <= highest or one.ratio_to_best.high >= 1  # it may be the best
+    }
+    has_time = blocks_left >= ENOUGH and all(one.blocks >= ENOUGH for one in found.levels)
+    if unmeasured and has_time:
+        return tuple(sorted({*in_question, *unfinished, _middle(unmeasured, lowest, highest)}))
+    is_found = found.knee.low == found.knee.high and not unfinished
+    return () if is_found else tuple(sorted(in_question | unfinished))
+
+
+def _around_the_knee(candidates: Sequence[int], found: Scaling) -> tuple[int, int]:
+    """Return the last level ruled out, and the first certainly as good as the best, else the best."""
+    below = (one.level for one in found.levels if one.level < found.knee.low)
+    return max(below, default=candidates[0]), found.best if found.knee.high is None else found.knee.high
+
+
+def _is_compared(one: Level) -> bool:
+    """Whether a level has enough blocks in common with the best level."""
+    return math.isfinite(one.ratio_to_best.high)
+
+
+def _middle(unmeasured: Sequence[int], lowest: int, highest: int) -> int:
+    """Return the level closest to the geometric mean of the ends."""
+    wanted = math.sqrt(max(1, lowest) * highest)
+    return min(unmeasured, key=lambda level: abs(math.log(level / wanted)))

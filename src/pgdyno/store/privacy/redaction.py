@@ -1,7 +1,7 @@
 """Remove secrets from an experiment before display: passwords, keys, commands with them. Pure.
 
 It works on the document, so it also covers facts and notes added in the future. More is removed from
-exported experiments: see ``portable.py``.
+exported experiments: see ``results/bundle.py``.
 
 Paths, addresses and quoted names are removed from free texts of people and servers: questions, notes, log
 lines. These rules are for texts only; facts are kept by a list, see ``portable_facts.py``.

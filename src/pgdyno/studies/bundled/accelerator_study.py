@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from pgdyno.measure.bundled_study import BundledStudy, StudyContext
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.plans.plan import Layer
-from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.plans.plan import PLAN, Layer
 
 
 def study(context: StudyContext) -> Study:

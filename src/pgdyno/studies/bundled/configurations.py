@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from pgdyno.measure.bundled_study import PGTUNE, BundledStudy, StudyContext
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.plans.plan import PLAN
 
 
 def study(context: StudyContext) -> Study:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from pgdyno.base import numbers
 from pgdyno.base.errors import MemoryProofError, UsageError
+from pgdyno.base.text import counted
 from pgdyno.measure.bundled_study import BundledStudy, Machine, Option, Sizing, StudyContext, is_given, last
 from pgdyno.model.experiments.experiment import Design, VoidThresholds
 from pgdyno.model.experiments.study import Study
@@ -231,7 +232,7 @@ def _cell(query: _Query, clients: int, workers: int, data_set: DataSet) -> Workl
     load = name if clients == 1 else f"{name}, {clients} clients at once"
     cell = Workload(
         name=f"{name}-{workers}" if clients == 1 else f"{name}-{workers}-by-{clients}",
-        title=f"{load}, {workers} worker{'' if workers == 1 else 's'}",
+        title=f"{load}, {counted(workers, 'worker')}",
         data_set=data_set,
         reset=ResetPolicy.KEEP,
         kind=Statement(query.sql, workers, name == CREATE_INDEX, query.may_write),

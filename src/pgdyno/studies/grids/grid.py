@@ -7,15 +7,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-
-from markupsafe import Markup
+from typing import ClassVar
 
 from pgdyno.base import numbers
 from pgdyno.base.errors import SettingError
 from pgdyno.base.text import listed
 from pgdyno.measure.verdicts.scaling import ScalingCurve, scaling_curves
-from pgdyno.measure.verdicts.sharing_cost import sharing_costs
-from pgdyno.measure.verdicts.transaction_split import transaction_splits
+from pgdyno.measure.verdicts.transaction_split import sharing_costs, transaction_splits
 from pgdyno.measure.view.wording import effect_text, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
@@ -25,8 +23,8 @@ from pgdyno.postgres.guc import normalise
 from pgdyno.report.charts.lines import Line, LineChart, LinePoint, Panel, Reference, line_chart
 from pgdyno.report.charts.svg import Caption
 from pgdyno.report.elements.settings import baseline_values
-from pgdyno.report.elements.tables import Figure, StyledTable, Table, columns, figure
-from pgdyno.studies.grids.degree_settings import WhatToSet, what_to_set
+from pgdyno.report.elements.tables import Figure, Section, StyledTable, Table, columns, figure
+from pgdyno.studies.grids.findings import SHARING, scaling, sharing, split_time, what_to_set
 from pgdyno.studies.grids.grid_tables import (
     Amounts,
     Load,
@@ -42,9 +40,6 @@ from pgdyno.studies.grids.grid_tables import (
     verdicts_on,
     with_bounds,
 )
-from pgdyno.studies.grids.scaling import level_table, sentences
-from pgdyno.studies.grids.shared_tables import Sharing, sharing
-from pgdyno.studies.grids.transaction_split import split_sentences, split_table
 
 _PAGE_TABLES = "page_table_bytes"
 _PAGE_METRICS = (_PAGE_TABLES, "huge_page_bytes", "minor_faults_per_transaction")
@@ -70,24 +65,7 @@ class GridPart:
     more: tuple[Figure, ...]
     beside: Table | None
     cells: tuple[Table, ...]
-    scaling: tuple[Curve, ...] = ()
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Throughput by level, at one size of the database."""
-
-    title: str
-    sentences: tuple[str, ...]
-    table: Table
-
-
-@dataclass(frozen=True)
-class Split:
-    """The parts of a transaction's time, on one variant's server."""
-
-    sentences: tuple[str, ...]
-    table: Table
+    scaling: tuple[Section, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,9 +78,10 @@ class Grid:
     title: str
     parts: tuple[GridPart, ...]
     together: tuple[Figure, ...] = ()
-    sharing: tuple[Sharing, ...] = ()
-    splits: tuple[Split, ...] = ()
-    to_set: WhatToSet | None = None
+    meaning: ClassVar[str] = SHARING
+    sharing: tuple[Section, ...] = ()
+    splits: tuple[Section, ...] = ()
+    to_set: Section | None = None
 
 
 def grid(experiment: Experiment) -> Grid | None:
@@ -116,13 +95,12 @@ def grid(experiment: Experiment) -> Grid | None:
     ]
     title = f"By {listed(varied)}" if varied else "Every load"
     curves = scaling_curves(experiment)
-    splits = (Split(tuple(split_sentences(one)), split_table(one)) for one in transaction_splits(experiment))
     return Grid(
         title,
         tuple(_part(experiment, load, curves) for load in found),
         tuple(_together(experiment, found)),
         tuple(map(sharing, sharing_costs(experiment))),
-        tuple(splits),
+        tuple(map(split_time, transaction_splits(experiment))),
         what_to_set(experiment),
     )
 
@@ -170,13 +148,12 @@ def _part(experiment: Experiment, load: Load, curves: Sequence[ScalingCurve]) ->
         more=tuple(by_size[1:]),
         beside=summary_table(experiment, page_metrics) if page_metrics else None,
         cells=tuple(amount_table(experiment, load, one, has_bounds=False) for one in page_metrics),
-        scaling=tuple(_curve(one) for one in curves if one.load == load.name),
+        scaling=tuple(
+            scaling(one, f"How it scales, {numbers.size(one.database_bytes)} of data")
+            for one in curves
+            if one.load == load.name
+        ),
     )
-
-
-def _curve(found: ScalingCurve) -> Curve:
-    title = f"How it scales, {numbers.size(found.database_bytes)} of data"
-    return Curve(title, tuple(sentences(found)), level_table(found))
 
 
 def _gains(experiment: Experiment, load: Load) -> Figure | None:
@@ -315,12 +292,8 @@ def _figure(chart: LineChart, key: str, names: tuple[str, str], table: Table) ->
     """Return the figure of a chart; ``names`` are load and title. None for a chart without points."""
     load, title = names
     description = "; ".join(point.title for point in chart.points)
-    draw = partial(_draw, Caption(key, f"{load}, {title}", description), chart)
+    draw = partial(line_chart, Caption(key, f"{load}, {title}", description), chart)
     return figure(draw, table, title=title) if description else None
-
-
-def _draw(caption: Caption, chart: LineChart, width: float) -> Markup:
-    return line_chart(caption, chart, width=width)
 
 
 def _shared_buffers(experiment: Experiment, sizes: Sequence[int]) -> Reference | None:

@@ -136,11 +136,7 @@ def verdict_table(experiment: Experiment, load: Load) -> Table:
     verdicts = verdicts_on(experiment)
     return Table(
         f"{load.name}: throughput relative to {experiment.baseline} in every cell",
-        (
-            *columns(load.corner, "Variant"),
-            *columns("Change", "Interval", numbers_from=0),
-            *columns("Verdict", "Why"),
-        ),
+        columns(load.corner, "Variant", "Change", "Interval", "Verdict", "Why", numbers_from=2, words_from=4),
         tuple(
             (
                 load.place_name(place),
@@ -178,16 +174,7 @@ def summary_table(experiment: Experiment, metrics: Sequence[Amounts]) -> Table:
     return Table(
         "Other metrics: means over the rounds, range over all cells",
         columns("Figure", *variants, numbers_from=1),
-        tuple(
-            (
-                sentence(one.metric.title),
-                *(
-                    _range(one.metric, [each[name].mean for each in one.estimates.values() if name in each])
-                    for name in variants
-                ),
-            )
-            for one in metrics
-        ),
+        tuple((sentence(one.metric.title), *(_range(one, name) for name in variants)) for one in metrics),
     )
 
 
@@ -255,11 +242,10 @@ def _mean(metric: Metric, found: SeriesEstimate | None) -> str:
     return NOTHING if found is None else _quantity(metric, found.mean)
 
 
-def _range(metric: Metric, means: Sequence[float]) -> str:
-    if not means:
-        return NOTHING
-    least, most = (_quantity(metric, value) for value in (min(means), max(means)))
-    return least if least == most else f"{least}{numbers.SPACE}…{numbers.SPACE}{most}"
+def _range(one: Amounts, variant: str) -> str:
+    means = [each[variant].mean for each in one.estimates.values() if variant in each]
+    ends = dict.fromkeys(_quantity(one.metric, value) for value in (min(means), max(means))) if means else ()
+    return f"{numbers.SPACE}…{numbers.SPACE}".join(ends) or NOTHING
 
 
 def _quantity(metric: Metric, value: float) -> str:

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from pgdyno.base import numbers
 from pgdyno.measure.verdicts.scaling import scaling_curves
-from pgdyno.measure.verdicts.sharing_cost import sharing_costs
-from pgdyno.measure.verdicts.transaction_split import transaction_splits
+from pgdyno.measure.verdicts.transaction_split import sharing_costs, transaction_splits
 from pgdyno.measure.view.wording import effect_text, half_width, legend, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.verdict import Verdict
-from pgdyno.report.elements.tables import NOTHING
-from pgdyno.report.elements.terminal import DECISION_STYLES, PlainTable, plain_text
-from pgdyno.studies.grids.degree_settings import what_to_set
+from pgdyno.report.elements.tables import NOTHING, Section, columns
+from pgdyno.report.elements.terminal import decided_text, plain_text, rich_table, section_parts
+from pgdyno.studies.grids.findings import SHARING, scaling, sharing, split_time, what_to_set
 from pgdyno.studies.grids.grid_tables import Load, compared_variants, gaps, loads, verdicts_on
-from pgdyno.studies.grids.scaling import level_table, sentences
-from pgdyno.studies.grids.shared_tables import sharing
-from pgdyno.studies.grids.transaction_split import split_sentences, split_table
 
 
 def grid_tables(experiment: Experiment) -> Iterator[RenderableType]:
     """Yield curves, splits of time, and per load throughput relative to the baseline and missing cells."""
-    yield from _curves(experiment)
-    yield from _splits(experiment)
+    for section in _sections(experiment):
+        yield from section_parts(section)
     found = loads(experiment) if verdicts_on(experiment) else ()
     level = numbers.share(experiment.design.level)
     for load in found:
@@ -40,50 +36,26 @@ def grid_tables(experiment: Experiment) -> Iterator[RenderableType]:
         yield plain_text(legend(experiment.design.equivalence_margin), "dim")
 
 
-def _curves(experiment: Experiment) -> Iterator[RenderableType]:
-    """Yield throughput by level, the cost of shared tables, and the settings to choose."""
+def _sections(experiment: Experiment) -> Iterator[Section]:
+    """Yield throughput by level, the cost of shared tables, the settings to choose, and splits of time."""
     for one in scaling_curves(experiment):
-        yield plain_text(f"\n{one.load}, {numbers.size(one.database_bytes)} of data", "bold")
-        for sentence in sentences(one):
-            yield plain_text(sentence)
-        yield PlainTable(level_table(one))
-    for number, cost in enumerate(map(sharing, sharing_costs(experiment))):
-        yield plain_text(f"\n{cost.table.caption}", "bold")
-        if number == 0:
-            yield plain_text(cost.meaning)
-        for sentence in cost.sentences:
-            yield plain_text(sentence)
-        yield PlainTable(cost.table)
+        yield scaling(one, f"{one.load}, {numbers.size(one.database_bytes)} of data")
+    for place, cost in enumerate(map(sharing, sharing_costs(experiment))):
+        yield cost if place else replace(cost, sentences=(SHARING, *cost.sentences))
     if found := what_to_set(experiment):
-        yield plain_text("\nWhat to set", "bold")
-        for line in (*found.sentences, *found.statements):
-            yield plain_text(line)
+        yield found
+    yield from map(split_time, transaction_splits(experiment))
 
 
-def _splits(experiment: Experiment) -> Iterator[RenderableType]:
-    """Yield the parts of a transaction's time if suitable loads were measured."""
-    for one in transaction_splits(experiment):
-        shown = split_table(one)
-        yield plain_text(f"\n{shown.caption}", "bold")
-        yield PlainTable(shown)
-        for sentence in split_sentences(one):
-            yield plain_text(sentence)
-
-
-def _table(experiment: Experiment, load: Load) -> Table:
+def _table(experiment: Experiment, load: Load) -> RenderableType:
     verdicts, variants = verdicts_on(experiment), compared_variants(experiment)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("database", no_wrap=True)
-    table.add_column(load.unit, justify="right", no_wrap=True)
-    for name in variants:
-        table.add_column(plain_text(name), justify="right")
+    rows: list[tuple[str | Text, ...]] = []
     size_before = None
     for (size, level), workload in load.workloads.items():
         database = "" if size == size_before else numbers.size(size)
-        cells = [_gain(verdicts.get((workload, name))) for name in variants]
-        table.add_row(plain_text(database), str(level), *cells)
+        rows.append((database, str(level), *(_gain(verdicts.get((workload, name))) for name in variants)))
         size_before = size
-    return table
+    return rich_table(columns("database", load.unit, *variants, numbers_from=1), rows, unbroken=(0, 1))
 
 
 def _gain(verdict: Verdict | None) -> Text:
@@ -92,7 +64,5 @@ def _gain(verdict: Verdict | None) -> Text:
         return plain_text(NOTHING)
     change = effect_text(verdict).replace(numbers.SPACE, "")
     width = half_width(verdict)
-    return Text.assemble(
-        (f"{change}{numbers.SPACE}{symbol(verdict.decision)}", DECISION_STYLES[verdict.decision]),
-        *([(f" {width}", "dim")] if width else []),
-    )
+    shown = f"{change}{numbers.SPACE}{symbol(verdict.decision)}"
+    return decided_text(shown, verdict.decision, f" {width}" if width else "")

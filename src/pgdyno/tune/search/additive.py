@@ -23,8 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgdyno.model.tuning.space import Point, Space
-from pgdyno.model.tuning.tuning import Trial, TrialState
+from pgdyno.model.tuning.tuning import Point, Space, Trial, TrialState
 from pgdyno.stats.sample import FloatArray
 
 _EXPECTED = 0.01  # arbitrary: a planned value is expected to gain 1 %, any other to lose 1 %

@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol, TypeAlias
 
-from pgdyno.model.tuning.space import Point
-from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState
-from pgdyno.tune.search.noise import SIDE_BY_SIDE, noise_of, noise_on
-from pgdyno.tune.search.race import MOST_ROUNDS, OnWorkload, standing
+from pgdyno.model.tuning.tuning import Point, Trial, TrialRound, TrialState
+from pgdyno.tune.search.race import MOST_ROUNDS, SIDE_BY_SIDE, OnWorkload, noise_of, noise_on, standing
 from pgdyno.tune.search.samplers._contract import Sampler
 
 

@@ -80,7 +80,8 @@ class Statements:
         replayed = (place for place in self.earlier if place[0] in self.names)
         seen = {(self.names[statement], number) for statement, number in replayed}
         new = {(statement, number) for statement, its in self.parameters.items() for number in its.new}
-        as_seen = tied_as_seen(numbered, keys, self.earlier, new, self.inferred.again)
+        deleting = {statement for statement, its in self.uses.items() if its.is_deleted}
+        as_seen = tied_as_seen(numbered, keys, self.earlier, new, self.inferred.again, deleting)
         again = self.inferred.again
         steady = {(self.names[its[0]], its[1]) for its in again if its in again[its] and its[0] in self.names}
         found = tied(as_seen, uses, self.columns, seen, steady)

@@ -70,6 +70,13 @@ _OUTSIDE = frozenset({
 """Functions that act outside the database, or on the server itself."""
 
 
+_BY_ORDER = frozenset({
+    "array_agg", "string_agg", "json_agg", "jsonb_agg", "xmlagg", "row_number", "ntile", "lag", "lead",
+    "first_value", "last_value", "nth_value",
+})  # fmt: skip
+"""Functions over several rows with a result that depends on their order, or on that of equal rows."""
+
+
 class TransactionPart(Enum):
     """A statement's role in a transaction."""
 
@@ -132,10 +139,17 @@ def writing_command(sql: str) -> str | None:
     return parsed.key.upper() if isinstance(parsed, _WRITING) else None
 
 
-def has_limit(sql: str) -> bool:
-    """Whether a statement or a subquery has LIMIT, FETCH or OFFSET; True if it cannot be parsed."""
+def depends_on_order(sql: str) -> bool:
+    """Whether the order in which rows are read can decide a result, apart from its own order.
+
+    It does with LIMIT, FETCH, OFFSET and DISTINCT ON among equal rows, and with aggregates such as array_agg.
+    True if the statement cannot be parsed.
+    """
     parsed = tree(sql)
-    return parsed is None or parsed.find(exp.Limit, exp.Fetch, exp.Offset) is not None
+    if parsed is None or parsed.find(exp.Limit, exp.Fetch, exp.Offset) is not None:
+        return True
+    is_choosing = any(one.args.get("on") for one in parsed.find_all(exp.Distinct))
+    return is_choosing or not _BY_ORDER.isdisjoint(name for _, name in calls_in(sql))
 
 
 def _why_unreadable(sql: str) -> str:

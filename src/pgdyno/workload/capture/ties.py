@@ -169,6 +169,7 @@ def tied_as_seen(
     earlier: Mapping[Place, Sequence[Place]],
     new: Collection[Place] = (),
     again: Mapping[Place, Sequence[Place]] | None = None,
+    deleting: Collection[int] = (),
 ) -> list[CapturedCall]:
     """Return calls in which parameters that had the same value are tied, and only the first one is drawn.
 
@@ -176,13 +177,15 @@ def tied_as_seen(
     values in the only call before it of their statement, ``again`` in the latest of several, or in the
     previous call of its own. The value is drawn by the most specific of the tied parameters: first one of
     ``new``, which no row has yet, then one of ``keys``, and so on; but the end of a range is drawn in its
-    place. Parameters of a statement that is called several times in a row can repeat others.
+    place. Parameters of a statement that is called several times in a row can repeat others. A value that one
+    of the statements in ``deleting`` has first is that of a row, also if it is inserted again.
     """
     leaders, repeated = _leaders(calls, earlier, again or {})
     own = {spot: calls[spot[0]][1].parameters[spot[1] - 1] for spot in leaders}
 
     def rank(spot: _Spot) -> int:
-        return 0 if (calls[spot[0]][0], spot[1]) in new else _rank(own[spot], keys)
+        is_new = (calls[spot[0]][0], spot[1]) in new and calls[leaders[spot][0]][0] not in deleting
+        return 0 if is_new else _rank(own[spot], keys, is_deleted=calls[leaders[spot][0]][0] in deleting)
 
     best = {spot: spot for spot in leaders}
     for spot, leader in leaders.items():
@@ -239,10 +242,10 @@ def _leaders(
     return leaders, repeated
 
 
-def _rank(one: Parameter, keys: frozenset[str]) -> int:
-    """Return a rank by specificity; 0 is the most specific."""
+def _rank(one: Parameter, keys: frozenset[str], *, is_deleted: bool) -> int:
+    """Return a rank by specificity; 0 is the most specific. ``is_deleted``: a row had the value before."""
     if isinstance(one, NewKey):
-        return 0
+        return 5 if is_deleted else 0
     if isinstance(one, ColumnValue):
         return 1 if one.column in keys else 3  # columns of an empty table have no values
     return 2 if one in {STEP, UNCHANGED} else 4

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pgdyno.model.experiments.captured import (
     CapturedCall,
     CapturedWorkload,
+    Invariant,
     Parameter,
     RangeEnd,
     ReturnedValue,
     SameValue,
 )
-from pgdyno.model.experiments.invariant import Invariant
 from pgdyno.workload.capture.statements import is_query, writing_command
 from pgdyno.workload.capture.syntax import parameter_count
 

@@ -9,9 +9,8 @@ import psycopg
 import pytest
 from tests.fix_servers import RealServer
 
-from pgdyno.apply.session import server_lock
 from pgdyno.apply.session.query import Connection
-from pgdyno.apply.session.server_lock import CHANGING, LOADING, ServerLock, take
+from pgdyno.apply.session.session import CHANGING, LOADING, ServerLock, take
 from pgdyno.base.errors import LockHeldError
 from pgdyno.postgres.connection.connection import connect, connect_to_change
 
@@ -22,7 +21,7 @@ LOCKS = [CHANGING, LOADING]
 
 @pytest.fixture(autouse=True)
 def _no_long_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_lock, "_WAIT_S", 0.3)
+    monkeypatch.setattr("pgdyno.apply.session.session._WAIT_S", 0.3)
 
 
 @pytest.fixture

@@ -7,27 +7,14 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import nullcontext as does_not_raise
-from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 from tests.fix_servers import RealServer, free_port, wait_until
-from tests.unit.apply.receipts import receipt
 
-from pgdyno.apply.runs.undo import find_drift
-from pgdyno.apply.session.server_lock import LOADING, take
-from pgdyno.apply.session.session import locked_session
-from pgdyno.apply.session.settings import read_gucs
-from pgdyno.apply.writers.alter_system import AlterSystemWriter
 from pgdyno.base.errors import ConnectionFailedError, UsageError
-from pgdyno.measure.arenas.arm import Arm
-from pgdyno.measure.arenas.attached_server import AttachedServer
-from pgdyno.model.variants.variant import Variant
-from pgdyno.postgres.connection.connection import connect, connect_to_change, describe, has_password
-from pgdyno.postgres.inspection.inspection import inspect_server
-from pgdyno.postgres.process.workload_databases import WorkloadDatabases
+from pgdyno.postgres.connection.connection import connect, describe, has_password
 
 pytestmark = pytest.mark.server
 
@@ -69,89 +56,6 @@ def test_a_connection_is_limited_read_only_and_named(pg18: RealServer) -> None:
         assert describe(connection) == (
             f"host={pg18.socket_directory} port={pg18.port} dbname=postgres user=postgres"
         )
-
-
-@pytest.fixture
-def hostile(pg18: RealServer) -> Iterator[str]:
-    """A database whose owner has put operators of their own before PostgreSQL's."""
-    pg18.execute("CREATE DATABASE hostile")
-    pg18.execute(
-        """
-        CREATE SCHEMA planted;
-        DO $$ DECLARE t text; BEGIN
-            FOREACH t IN ARRAY ARRAY['text', 'name', 'int4', 'int8', 'oid', '"char"'] LOOP
-                EXECUTE format('CREATE FUNCTION planted.spy_on(%s, %s) RETURNS boolean LANGUAGE plpgsql AS '
-                    || quote_literal('BEGIN RAISE EXCEPTION ''a planted operator was run''; END'), t, t);
-                EXECUTE format('CREATE OPERATOR planted.= (PROCEDURE = planted.spy_on, LEFTARG = %s,'
-                    ' RIGHTARG = %s)', t, t);
-                EXECUTE format('CREATE OPERATOR planted.<> (PROCEDURE = planted.spy_on, LEFTARG = %s,'
-                    ' RIGHTARG = %s)', t, t);
-            END LOOP; END $$;
-        ALTER DATABASE hostile SET search_path = planted, pg_catalog
-        """,
-        "hostile",
-    )
-    yield pg18.dsn_for("postgres", "hostile")
-    pg18.execute("DROP DATABASE hostile WITH (FORCE)")
-
-
-def test_operators_that_somebody_has_planted_are_not_run(hostile: str, tmp_path: Path) -> None:
-    with psycopg.connect(hostile) as plain, pytest.raises(psycopg.errors.RaiseException):
-        plain.execute("SELECT 1 FROM pg_catalog.pg_settings WHERE name = 'port'")
-    with contextlib.closing(connect(hostile)) as connection:
-        inspected = inspect_server(connection)
-    assert inspected.settings["search_path"].setting == "planted, pg_catalog"  # what is configured is seen
-    with locked_session(lambda: connect_to_change(hostile)) as session:
-        assert read_gucs(session.connection)["port"].needs_restart
-        assert find_drift(AlterSystemWriter(session), receipt()) is None
-    ours = WorkloadDatabases(hostile, tmp_path, partial(take, lock=LOADING))
-    with ours.held():
-        assert ours.there() == set()
-
-
-def test_operators_that_somebody_has_planted_are_not_run_by_an_arm(hostile: str, pg18: RealServer) -> None:
-    server = AttachedServer(hostile, str(pg18.socket_directory), pg18.port, "postgres", pid=None)
-    arm = Arm(Variant("default"), server, "hostile")
-    try:
-        arm.prewarm()
-        assert arm.effective(["port", "search_path"]) == {
-            "port": str(pg18.port),
-            "search_path": "planted, pg_catalog",  # as the load has it
-        }
-        assert arm.holds("SELECT relname = 'pg_class' FROM pg_catalog.pg_class WHERE relname = 'pg_class'")
-        assert arm.has_relation("pg_stat_activity")
-        with contextlib.closing(arm.connect()) as connection:
-            assert connection.execute("SHOW search_path").fetchone() == ('""',)
-    finally:
-        arm.close()
-
-
-def test_an_arm_keeps_its_session_and_tells_what_others_have(hostile: str, pg18: RealServer) -> None:
-    chosen = {"idle_session_timeout": "1min", "extra_float_digits": "-15", "lock_timeout": "1min"}
-    for name, value in chosen.items():
-        pg18.execute(f"ALTER DATABASE hostile SET {name} = '{value}'")
-    server = AttachedServer(hostile, str(pg18.socket_directory), pg18.port, "postgres", pid=None)
-    arm = Arm(Variant("default"), server, "hostile")
-    with contextlib.closing(arm):
-        assert arm.query("SELECT 123456.789::pg_catalog.float8") == (123456.789,)
-        assert arm.effective(chosen) == chosen
-        assert arm.query("SELECT 123456.789::pg_catalog.float8") == (123456.789,)
-        assert arm.rows("SHOW idle_session_timeout") == [("0",)]
-
-
-def test_a_function_beside_the_one_of_an_extension_is_not_run(hostile: str, pg18: RealServer) -> None:
-    pg18.execute(
-        """
-        CREATE EXTENSION pg_prewarm SCHEMA planted;
-        CREATE FUNCTION planted.pg_prewarm(pg_catalog.regclass) RETURNS int8 LANGUAGE plpgsql AS
-            $$ BEGIN RAISE EXCEPTION 'a planted function was run'; END $$
-        """,
-        "hostile",
-    )
-    server = AttachedServer(hostile, str(pg18.socket_directory), pg18.port, "postgres", pid=None)
-    arm = Arm(Variant("default"), server, "hostile")
-    with contextlib.closing(arm), does_not_raise():
-        arm.prewarm()
 
 
 def test_libpqs_environment_is_honoured(pg18: RealServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,7 @@ import pytest
 from tests.fix_servers import RealServer, running_server
 from tests.integration.journal_support import auto_conf
 
-from pgdyno.apply.configuration.auto_conf import Entry, parse, render
-from pgdyno.apply.configuration.statements import set_statement
+from pgdyno.apply.configuration.auto_conf import Entry, parse, render, set_statement
 from pgdyno.apply.session.settings import read_file_entries
 from pgdyno.base.errors import StorageError
 from pgdyno.postgres.connection.connection import connect, connect_to_change

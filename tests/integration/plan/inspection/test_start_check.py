@@ -22,8 +22,8 @@ from pgdyno.base.errors import ServerStartError
 from pgdyno.plan.inspection.start_check import StartCheck
 from pgdyno.postgres.connection.connection import connect_to_change
 from pgdyno.postgres.inspection.inspection import inspect_server
-from pgdyno.postgres.process.installations import installation_in
 from pgdyno.postgres.process.local_machine import workspace
+from pgdyno.postgres.process.registry import installation_in
 
 pytestmark = [pytest.mark.server, pytest.mark.debian, pytest.mark.root]
 

@@ -13,9 +13,8 @@ import psycopg
 import pytest
 from tests.fix_servers import RealServer, wait_until
 
-from pgdyno.base.document import to_document
 from pgdyno.base.errors import ConnectionFailedError
-from pgdyno.base.facts import Unknown
+from pgdyno.base.facts import Unknown, to_document
 from pgdyno.postgres.connection.connection import connect
 from pgdyno.postgres.inspection.inspection import identify_backend, inspect_server
 from pgdyno.postgres.server import Server, SettingOverride, Standby

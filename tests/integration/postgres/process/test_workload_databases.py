@@ -16,7 +16,7 @@ from tests.hostile.behaviours import Results
 from tests.hostile.peer import Peer
 from tests.hostile.rows import Column, Value
 
-from pgdyno.apply.session.server_lock import LOADING, take
+from pgdyno.apply.session.session import LOADING, take
 from pgdyno.base.errors import LockHeldError, ServerError
 from pgdyno.postgres.process.workload_databases import MARK, WorkloadDatabases
 

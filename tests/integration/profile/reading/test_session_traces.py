@@ -16,6 +16,7 @@ from pgdyno.host.tracing.valgrind import find_valgrind
 from pgdyno.measure.arenas.opening import open_scratch_arena
 from pgdyno.model.variants.variant import parse_variant
 from pgdyno.postgres.process.installation import Installation
+from pgdyno.profile.callgrind import spread
 from pgdyno.profile.misses.structures import OTHER, SHARED
 from pgdyno.profile.reading.layouts import named_functions
 from pgdyno.profile.reading.session_traces import SessionToTrace
@@ -27,7 +28,6 @@ from pgdyno.profile.reading.simulate import (
 )
 from pgdyno.profile.records.microarchitecture import DataMisses
 from pgdyno.profile.simulated_caches import simulated_caches
-from pgdyno.profile.simulation import spread
 from pgdyno.workload.bundled.pgbench_tpcb import WORKLOAD
 
 pytestmark = [pytest.mark.server, pytest.mark.long, pytest.mark.timeout(1800)]

@@ -12,15 +12,16 @@ import pytest
 from pgdyno.base.facts import Fact, Unknown, unknown
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.probes import WakeUp
-from pgdyno.host.probing import wakeup
 from pgdyno.host.probing.run_probes import (
+    PROGRAM,
     measure_fsync_us,
     measure_page_fault_ns,
     measure_system_call_ns,
+    measure_wake_up,
+    parse_wake_up,
     run_probes,
     stolen_between,
 )
-from pgdyno.host.probing.wakeup import measure_wake_up, parse_wake_up
 
 two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 
@@ -54,8 +55,8 @@ def test_a_cpu_that_is_not_there_is_a_reason() -> None:
 def test_a_machine_on_which_it_hangs_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sleeping = tmp_path / "sleeping.py"
     sleeping.write_text("import time\ntime.sleep(60)\n")
-    monkeypatch.setattr(wakeup, "PROGRAM", sleeping)
-    monkeypatch.setattr(wakeup, "_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("pgdyno.host.probing.run_probes.PROGRAM", sleeping)
+    monkeypatch.setattr("pgdyno.host.probing.run_probes._TIMEOUT_S", 0.2)
     assert measure_wake_up([0, 1]).idle_us.value == Unknown("the measurement took longer than 0.2 s")
 
 
@@ -106,5 +107,5 @@ def test_the_program_runs_without_pgdyno() -> None:
 
 
 def _imports() -> list[str]:
-    lines = Path(wakeup.PROGRAM).read_text().splitlines()
+    lines = Path(PROGRAM).read_text().splitlines()
     return [line.split()[1].split(".")[0] for line in lines if line.startswith(("import ", "from "))]

@@ -12,8 +12,7 @@ import pytest
 from pgdyno.host.host import Cache
 from pgdyno.host.tracing.valgrind import Valgrind, find_valgrind, output_of, trace_of, unknown_instruction
 from pgdyno.profile.callgrind import TAKEN, parse_callgrind
-from pgdyno.profile.misses.lru import SplitCaches, split_caches
-from pgdyno.profile.misses.tally import tally
+from pgdyno.profile.misses.tally import SplitCaches, split_caches, tally
 from pgdyno.profile.simulated_caches import simulated_caches
 
 pytestmark = [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.host.io_uring import IoUringCause
+from pgdyno.host.probes import IoUringCause
 from pgdyno.postgres.process.account import caller
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.io_uring import io_uring_obstacle, obstacle_of

@@ -13,10 +13,8 @@ import pytest
 from pgdyno.host.tracing.perf import find_perf
 from pgdyno.measure.blocks.transactions import parse
 from pgdyno.profile.cycles import Counters
-from pgdyno.profile.reading.counters import Turn
-from pgdyno.profile.reading.cycle_sampling import ArmTurns
+from pgdyno.profile.reading.cycle_sampling import ArmTurns, Turn, counted_of
 from pgdyno.profile.reading.hardware_counting import HardwareCounters, find_hardware_counters
-from pgdyno.profile.reading.results import counted_of
 
 pytestmark = pytest.mark.skipif(
     find_perf() is None, reason="perf is not installed: apt-get install linux-perf"

@@ -10,9 +10,8 @@ from tests.unit.apply.machines import AUTOGROUP, SWAPPINESS, carry_out, make_mac
 
 from pgdyno.apply.ledger.log import Journal
 from pgdyno.apply.revert_host import affects_only_host
-from pgdyno.apply.runs.changes import Prepared, receipts_for
+from pgdyno.apply.runs.changes import Prepared, check_unfinished, receipts_for
 from pgdyno.apply.runs.host_run import host_target, host_writers, receipts_of_host
-from pgdyno.apply.runs.unfinished import check_unfinished
 from pgdyno.apply.session.access import ServerAccess
 from pgdyno.base.errors import ConnectionFailedError, RefusedError
 from pgdyno.base.ports import Found

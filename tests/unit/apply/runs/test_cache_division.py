@@ -32,15 +32,6 @@ def root(tmp_path: Path) -> Path:
     return make_divisible(tmp_path / "machine")
 
 
-def test_mounting_and_unmounting(root: Path, journal: Journal) -> None:
-    (receipt,) = carry_out(root, journal, MOUNT)
-    assert (receipt.state, receipt.effective, receipt.found.value) == (ReceiptState.VERIFIED, "cdp", None)
-    assert "L3DATA" in value_of(root, f"{RESCTRL}/schemata")
-    assert undo(root, journal) == []
-    assert files(root) == {}
-    assert journal.read().open == ()
-
-
 def test_the_servers_processes_are_moved_into_a_group_with_its_division(root: Path, journal: Journal) -> None:
     FakeResctrl(root).mount(with_cdp=True)
     before = files(root)
@@ -130,29 +121,6 @@ def test_a_server_that_has_ended_leaves_an_empty_group_which_is_removed(root: Pa
     assert not (root / f"{RESCTRL}/pgdyno".lstrip("/")).exists()
 
 
-def test_our_own_group_is_to_be_reverted_before_it_is_unmounted(root: Path, journal: Journal) -> None:
-    carry_out(root, journal, MOUNT)
-    FakeResctrl(root).make_group(GROUP_PATH)
-    with pytest.raises(RefusedError) as caught:
-        undo(root, journal)
-    assert caught.value.message == ("/sys/fs/resctrl is not unmounted: /sys/fs/resctrl/pgdyno still exists")
-    assert caught.value.hint == (
-        "pgdyno status shows which apply made it; revert that one first with pgdyno revert"
-    )
-    FakeResctrl(root).remove_group(GROUP_PATH)
-    assert undo(root, journal) == []
-    assert files(root) == {}
-
-
-def test_after_a_restart_of_the_machine_there_is_nothing_to_undo(root: Path, journal: Journal) -> None:
-    FakeResctrl(root).mount(with_cdp=True)
-    carry_out(root, journal, GROUP)
-    FakeResctrl(root).unmount()
-    put(root, BOOT, "second")
-    assert undo(root, journal) == []
-    assert journal.read().open == ()
-
-
 def test_a_server_that_does_not_run_gets_no_group(root: Path, journal: Journal) -> None:
     FakeResctrl(root).mount(with_cdp=True)
     elsewhere = Change(
@@ -190,4 +158,36 @@ def test_what_cannot_be_divided_is_refused_before_anything_is_changed(root: Path
     with pytest.raises(SettingError) as caught:
         carry_out(root, journal, MOUNT)
     assert caught.value.message == "/sys/fs/resctrl is already mounted, cdp"
+    assert journal.read().open == ()
+
+
+def test_mounting_and_unmounting(root: Path, journal: Journal) -> None:
+    (receipt,) = carry_out(root, journal, MOUNT)
+    assert (receipt.state, receipt.effective, receipt.found.value) == (ReceiptState.VERIFIED, "cdp", None)
+    assert "L3DATA" in value_of(root, f"{RESCTRL}/schemata")
+    assert undo(root, journal) == []
+    assert files(root) == {}
+    assert journal.read().open == ()
+
+
+def test_our_own_group_is_to_be_reverted_before_it_is_unmounted(root: Path, journal: Journal) -> None:
+    carry_out(root, journal, MOUNT)
+    FakeResctrl(root).make_group(GROUP_PATH)
+    with pytest.raises(RefusedError) as caught:
+        undo(root, journal)
+    assert caught.value.message == ("/sys/fs/resctrl is not unmounted: /sys/fs/resctrl/pgdyno still exists")
+    assert caught.value.hint == (
+        "pgdyno status shows which apply made it; revert that one first with pgdyno revert"
+    )
+    FakeResctrl(root).remove_group(GROUP_PATH)
+    assert undo(root, journal) == []
+    assert files(root) == {}
+
+
+def test_after_a_restart_of_the_machine_there_is_nothing_to_undo(root: Path, journal: Journal) -> None:
+    FakeResctrl(root).mount(with_cdp=True)
+    carry_out(root, journal, GROUP)
+    FakeResctrl(root).unmount()
+    put(root, BOOT, "second")
+    assert undo(root, journal) == []
     assert journal.read().open == ()

@@ -9,8 +9,8 @@ from tests.unit.apply.machines import SWAPPINESS, change
 from tests.unit.apply.receipts import TARGET, receipt
 
 from pgdyno.apply.ledger.log import Contents
+from pgdyno.apply.runs.changes import REVERT_HOST, check_unfinished
 from pgdyno.apply.runs.host_run import host_target
-from pgdyno.apply.runs.unfinished import REVERT_HOST, check_unfinished
 from pgdyno.base.errors import RefusedError, StorageError
 from pgdyno.model.plans.journal import Receipt, ReceiptState, Target
 

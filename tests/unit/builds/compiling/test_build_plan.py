@@ -78,12 +78,6 @@ def test_installations_find_their_libraries_wherever_they_are(recipe: str) -> No
     assert plan(recipe).final(COUNTS, OBJECTS)["rpathdir"] == "$$ORIGIN/../lib:$$ORIGIN/.."
 
 
-def test_gcc_keeps_static_libraries_readable() -> None:
-    final = replace(plan(), compiler=Gcc()).final(COUNTS, OBJECTS)
-    assert final["PROFILE"].split()[-2:] == ["-flto=auto", "-ffat-lto-objects"]
-    assert final["AR"] == "gcc-ar"
-
-
 def test_a_build_is_called_by_all_that_goes_into_it() -> None:
     first = plan()
     others = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext as does_not_raise
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +19,6 @@ from pgdyno.builds.product.debian_package import (
     package_name,
     package_version,
 )
-from pgdyno.builds.product.debian_packing import require_movable
 from pgdyno.builds.product.manifest import AppliedPatch, Manifest, Optimised, Patched
 
 FULL = replace(
@@ -190,34 +188,4 @@ def test_without_a_licence_nothing_is_packaged() -> None:
         "the licence of the build was not found\n"
         'DETAIL:  PostgreSQL\'s "psql" prints it for \\copyright; this psql does not contain that text\n'
         "HINT:  PostgreSQL's licence must be in all copies, so the build is not packaged without it"
-    )
-
-
-MOVABLE = """
-/w/root/usr/lib/pgdyno/built-00000000000a/bin/psql:     file format elf64-x86-64
-
-Dynamic Section:
-  NEEDED               libpq.so.5
-  RUNPATH              $ORIGIN/../lib:$ORIGIN/..
-
-/w/root/usr/lib/pgdyno/built-00000000000a/lib/libpq.so.5.18:     file format elf64-x86-64
-
-Dynamic Section:
-  NEEDED               libc.so.6
-"""
-
-
-def test_libraries_beside_their_programs_move_with_them() -> None:
-    with does_not_raise():
-        require_movable(MOVABLE)
-
-
-@pytest.mark.parametrize("kind", ["RPATH  ", "RUNPATH"])
-def test_a_build_whose_libraries_are_at_a_fixed_place_is_not_packaged(kind: str) -> None:
-    with pytest.raises(InstallationError) as caught:
-        require_movable(f"{MOVABLE}  {kind}              $ORIGIN/..:/var/lib/pgdyno/servers/source-18/lib\n")
-    assert str(caught.value) == (
-        "the build cannot be packaged, because it cannot be moved\n"
-        "DETAIL:  libpq.so.5.18 looks for its libraries in /var/lib/pgdyno/servers/source-18/lib\n"
-        "HINT:  build again: current builds find libraries relative to their programs"
     )

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.apply.data_directory import GROUP, OWNER, give_to_owner
 
 from pgdyno.host.files.directory import Directory, UntrustedError, opened_directory, roots_directory
-from pgdyno.host.files.file_identity import acting_as
+from pgdyno.host.files.walk import acting_as
 
 ANOTHER = 4713
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="acting as another user takes root")
@@ -245,7 +245,7 @@ def test_where_the_kernel_does_not_let_root_be_another_user_nothing_is_done(
 
         setfsgid = setfsuid
 
-    monkeypatch.setattr("pgdyno.host.files.file_identity._LIBC", Refusing())
+    monkeypatch.setattr("pgdyno.host.files.walk._LIBC", Refusing())
     why = "does not allow acting as user 4711, group 4712"
     with pytest.raises(PermissionError, match=why), acting_as(OWNER, GROUP):
         pytest.fail("it acts with root's rights")

@@ -8,7 +8,6 @@ import pytest
 
 from pgdyno.base.facts import Fact, Unknown
 from pgdyno.host.files.tree import NO_SUCH_FILE, Tree
-from pgdyno.host.machine.cgroup_limits import cpu_limits
 from pgdyno.host.machine.cgroups import (
     Hierarchy,
     Membership,
@@ -20,7 +19,7 @@ from pgdyno.host.machine.cgroups import (
     read_hierarchy,
     read_membership,
 )
-from pgdyno.host.machine.limits import available_memory, smallest
+from pgdyno.host.machine.limits import available_memory, cpu_limits, smallest
 from pgdyno.host.machine.mounts import MountEntry
 
 

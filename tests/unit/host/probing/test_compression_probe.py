@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pgdyno.base.facts import Unknown
-from pgdyno.host.files.file_identity import acting_as
+from pgdyno.host.files.walk import acting_as
 from pgdyno.host.probing import compression_probe as page_compression
 from pgdyno.host.probing.compression_probe import lz4, probe_page_compression, sample_images
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgdyno.measure.arenas.datasets import _place_of, is_loaded
+from pgdyno.measure.arenas.datasets import _place_of, is_loaded, schema_key
 from pgdyno.postgres.process.account import Account
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.workspace import Workspace
@@ -45,6 +45,20 @@ def test_a_copy_is_of_one_build_and_one_c_library(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
     made_build(tmp_path / "debian", "gcc 14")
     assert not is_loaded(place, copy, debian)
+
+
+def test_equal_sql_with_one_build_has_one_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    debian, wheel = (made_build(tmp_path / name, "gcc 12") for name in ("debian", "wheel"))
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
+    keys = [
+        schema_key(build, statements)
+        for build in (debian, wheel)
+        for statements in ((), ("ANALYZE",), ("VACUUM", "ANALYZE"), ("VACUUM; ANALYZE",))
+    ]
+    assert len({*keys}) == 8
+    assert schema_key(debian, ["ANALYZE"]) == keys[1]
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.41"))
+    assert schema_key(debian, ["ANALYZE"]) not in keys
 
 
 def made_build(directory: Path, compiler: str) -> Installation:

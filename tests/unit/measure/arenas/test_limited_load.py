@@ -17,7 +17,7 @@ from pgdyno.load.turns import Servers
 from pgdyno.measure.arenas.arm import Arm, RunningServer
 from pgdyno.measure.arenas.limited_load import LimitedTurns, Watch
 from pgdyno.model.experiments.slices import Slice
-from pgdyno.model.tuning.limits import OverLimitError, OwnerLimits
+from pgdyno.model.tuning.tuning import OverLimitError, OwnerLimits
 from pgdyno.model.variants.variant import Variant
 from pgdyno.postgres.process.processes import memory_bytes
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from pgdyno.measure.blocks.attribution import tail_mean
 from pgdyno.measure.blocks.histogram import Histogram, decode, encode
-from pgdyno.measure.blocks.tail import tail_mean
 
 THEIRS = "HISTFAAAADp4nJNpmSzMwMAgyQABzFCaEURcm7yEwf4DRICJhZXpNdcNlmZRJpa//EwbLVg2ezH93s7IBAAbEAvL"
 THEIR_VALUES = [0, 1, 1, 5, 2047, 2048, 2049, 4096, 50000, 50000, 1234567, 3599999999, *[700] * 300]

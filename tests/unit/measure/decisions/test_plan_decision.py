@@ -21,7 +21,7 @@ from pgdyno.measure.decisions.plan_decision import (
 )
 from pgdyno.measure.decisions.plan_outcome import Estimate, Outcome, Stalls
 from pgdyno.model.experiments.likeness import Likeness
-from pgdyno.model.plans.terms import Terms
+from pgdyno.model.plans.plan import Terms
 from pgdyno.model.variants.durability import DurabilityReading
 
 TERMS = Terms()

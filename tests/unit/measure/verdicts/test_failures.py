@@ -12,13 +12,12 @@ from tests.golden.synthetic import experiment as synthetic
 from pgdyno.measure.decisions.plan_decision import PlanState, decide_plan
 from pgdyno.measure.decisions.plan_outcome import gate_code
 from pgdyno.measure.decisions.stopping import is_finished
-from pgdyno.measure.verdicts.analysis import analyse
-from pgdyno.measure.verdicts.contrasts import contrast_intervals
+from pgdyno.measure.verdicts.analysis import analyse, contrast_intervals
 from pgdyno.measure.verdicts.failures import doubts, failed_transactions, is_forbidden, is_shown
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment, Stopping
 from pgdyno.model.experiments.failures import Failures
 from pgdyno.model.experiments.verdict import Decision, Verdict
-from pgdyno.model.plans.terms import Terms
+from pgdyno.model.plans.plan import Terms
 from pgdyno.model.variants.variant import Variant
 
 NAMES = ("a", "b")

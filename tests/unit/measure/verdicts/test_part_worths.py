@@ -14,7 +14,7 @@ from tests.golden.synthetic_layers import TIMES
 from tests.golden.synthetic_layers import experiment as with_layers
 
 from pgdyno.measure.design.schedule import seats
-from pgdyno.measure.verdicts.contrasts import contrast_intervals
+from pgdyno.measure.verdicts.analysis import contrast_intervals
 from pgdyno.measure.verdicts.part_worths import Attribution, attributed_parts, attributions
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Experiment
 from pgdyno.model.variants.variant import Variant

@@ -16,7 +16,7 @@ from pgdyno.measure.decisions.plan_outcome import gate_code
 from pgdyno.measure.verdicts.statements import statement_verdicts
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
-from pgdyno.model.experiments.statements import OTHERS, UNNAMED, StatementCount, StatementVerdict, trimmed
+from pgdyno.model.experiments.statements import UNNAMED, StatementCount, StatementVerdict
 from pgdyno.model.experiments.verdict import Decision
 from pgdyno.model.variants.variant import Variant
 
@@ -171,26 +171,6 @@ def with_throughput(found: Experiment, effect: float) -> Experiment:
 @pytest.mark.parametrize(("effect", "code"), [(1.35, 0), (0.85, 0), (1.08, 5), (0.95, 5)])
 def test_a_gate_does_not_fail_on_statements_under_another_load(effect: float, code: int) -> None:
     assert gate_code(with_throughput(measured(1.3), effect)) == code
-
-
-def test_statements_that_take_hardly_any_time_are_stored_as_one() -> None:
-    many = {f"s{number}": counted(10, 0.1) for number in range(3000)} | {"big": counted(1000, 1.0)}
-    (kept,) = trimmed([many])
-    assert kept.keys() == {"big", OTHERS}
-    assert kept["big"] == counted(1000, 1.0)
-    others = kept[OTHERS]
-    assert (others.calls, others.rows, others.blocks) == (30000, 30000, 90000)
-    assert others.time_ms == pytest.approx(3000.0)
-    assert trimmed([{"a": counted(1, 1.0)}]) == [{"a": counted(1, 1.0)}]
-
-
-def test_all_servers_keep_the_same_statements() -> None:
-    slow = {"big": counted(1000, 20.0), "lookup": counted(100, 20.0), UNNAMED: counted(1, 0.001)}
-    fast = {"big": counted(1000, 20.0), "lookup": counted(400, 0.02), "rare": counted(1, 0.001)}
-    assert trimmed([slow, fast]) == [
-        slow,
-        {"big": fast["big"], "lookup": fast["lookup"], OTHERS: fast["rare"]},
-    ]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pgdyno.host.cpu_idling import AS_BOOTED_GIVEN, Awake, AwakeMeans
 from pgdyno.measure.view.awake_sentence import awake_remark, awake_sentence
 from pgdyno.measure.view.repeat import repeat_command
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.plans.terms import Terms
+from pgdyno.model.plans.plan import Terms
 from pgdyno.results.page import render_page
 from pgdyno.store.documents import dump_experiment, load_experiment
 

@@ -32,7 +32,7 @@ def test_blocks_come_in_the_order_in_which_they_ran_and_count_from_one() -> None
 
 def test_ratio_is_variant_over_baseline() -> None:
     points = ratios(small(block(0, 0, (100, 120))), "w", "throughput_tps", "plan", "default")
-    assert [p.ratio for p in points] == [1.2]
+    assert [p.value for p in points] == [1.2]
 
 
 def test_ratio_needs_both_arms_to_have_achieved_something() -> None:

@@ -9,6 +9,7 @@ from tests.unit.measure.verdicts.test_statements import arm, counted, experiment
 from pgdyno.measure.view.statements_table import ChangedPlan, changed_plans, statement_tables
 from pgdyno.model.experiments.experiment import Block, Experiment
 from pgdyno.model.experiments.statements import UsedPlans
+from pgdyno.model.variants.schema_sql import SchemaChange
 from pgdyno.report.elements.tables import NOTHING, Table
 
 SEQ, INDEX = ("Seq Scan on t",), ("Index Scan on t", "  child")
@@ -84,3 +85,19 @@ def test_many_statements_are_one_row_after_those_that_changed() -> None:
     assert len(rows) == 21
     assert rows[-2][0] == "slow"  # with the least time of the baseline
     assert rows[-1][:2] == ("11 further statements", "36.1\xa0%")  # 22 of 61 ms
+
+
+def test_the_cost_of_sql_comes_first_without_variants_that_ran_none() -> None:
+    changes = (
+        SchemaChange("a", "w", (), 0.001, 0, 0, 0),
+        SchemaChange("b", "w", ("DROP INDEX x", "CREATE INDEX y ON t (a)"), 1.5, 3 << 20, 1 << 20, 4 << 20),
+    )
+    table, _ = statement_tables(replace(measured(1.0), schema_changes=changes))
+    assert table.caption == "SQL of variants, run once on their copies of the data"
+    assert [one.title for one in table.columns] == [
+        *("Workload", "Variant", "SQL", "Time", "Made", "Dropped", "WAL")
+    ]
+    assert table.rows == (
+        ("w", "b", "DROP INDEX x; CREATE INDEX y ON t (a)", "1.5\xa0s", "3\xa0MB", "1\xa0MB", "4\xa0MB"),
+    )
+    assert len([*statement_tables(replace(measured(1.0), schema_changes=changes[:1]))]) == 1

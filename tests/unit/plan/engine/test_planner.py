@@ -38,8 +38,6 @@ from pgdyno.plan.levers._contract import (
     PlanContext,
     PlanLine,
     Skipped,
-    detect_settings,
-    propose,
 )
 from pgdyno.plan.view.plan_text import plan_text
 from pgdyno.postgres.server import SettingOverride, Standby
@@ -58,18 +56,14 @@ def fake(name: str, key: str, value: str, **metadata: Any) -> Any:
     )
 
     def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
-        line = propose(ctx, lever, key, value, reason="a test", evidence="none")
+        line = lever.propose(ctx, key, value, reason="a test", evidence="none")
         return (line,) if line is not None else Skipped(name, "already there")
 
-    return SimpleNamespace(LEVER=lever, detect=detect_settings(lever), plan=plan)
+    return SimpleNamespace(LEVER=lever, plan=plan)
 
 
 def skip_reasons(plan: Plan) -> dict[str, str]:
     return {skipped.lever: skipped.reason for skipped in plan.skipped}
-
-
-def findings(plan: Plan, word: str) -> list[Finding]:
-    return [finding for finding in plan.findings if word in finding.message]
 
 
 def test_the_reference_host_gets_what_a_dba_would_recognise() -> None:
@@ -240,6 +234,40 @@ def test_an_unsafe_server_is_reported_loudly_and_never_improved_on() -> None:
         check_found(unsafe, "db1")
 
 
+sizes_bytes = st.integers(min_value=256, max_value=2 << 20).map(lambda megabytes: megabytes * MB)
+figures = st.builds(
+    Figures,
+    memory_bytes=sizes_bytes,
+    cpu_count=st.integers(1, 256).map(float),
+    storage=st.sampled_from(StorageKind),
+    data_bytes=st.integers(0, 1 << 44),
+    free_disk_bytes=st.integers(0, 1 << 44),
+    connections=st.none() | st.integers(1, 5000),
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.sampled_from(MAJORS), figures)
+def test_whatever_the_host_the_plan_fits_or_is_refused_and_settles_at_once(
+    major: int, stated: Figures
+) -> None:
+    server = server_of(major, is_colocated=False)
+    request = PlanRequest(figures=stated)
+    try:
+        plan = make_plan(None, server, request)
+    except MemoryProofError:
+        return
+    assert plan.memory_proof is not None
+    assert plan.memory_proof.share <= REFUSED_ABOVE
+    assert make_plan(None, restarted(server, plan.settings), request).lines == ()
+    for name, value in plan.settings.items():
+        server.settings[name].check(value)
+
+
+def findings(plan: Plan, word: str) -> list[Finding]:
+    return [finding for finding in plan.findings if word in finding.message]
+
+
 def test_settings_of_roles_and_databases_that_mask_the_plan_are_findings() -> None:
     overrides = (
         SettingOverride("app", None, "work_mem", "8MB"),
@@ -312,33 +340,3 @@ def test_majors_outside_the_tested_ones_work_with_a_warning(major: int, word: st
     plan = make_plan(host_of(), server)
     assert plan.lines
     assert [finding.severity for finding in findings(plan, word)] == ["warning"]
-
-
-sizes_bytes = st.integers(min_value=256, max_value=2 << 20).map(lambda megabytes: megabytes * MB)
-figures = st.builds(
-    Figures,
-    memory_bytes=sizes_bytes,
-    cpu_count=st.integers(1, 256).map(float),
-    storage=st.sampled_from(StorageKind),
-    data_bytes=st.integers(0, 1 << 44),
-    free_disk_bytes=st.integers(0, 1 << 44),
-    connections=st.none() | st.integers(1, 5000),
-)
-
-
-@settings(deadline=None, max_examples=100)
-@given(st.sampled_from(MAJORS), figures)
-def test_whatever_the_host_the_plan_fits_or_is_refused_and_settles_at_once(
-    major: int, stated: Figures
-) -> None:
-    server = server_of(major, is_colocated=False)
-    request = PlanRequest(figures=stated)
-    try:
-        plan = make_plan(None, server, request)
-    except MemoryProofError:
-        return
-    assert plan.memory_proof is not None
-    assert plan.memory_proof.share <= REFUSED_ABOVE
-    assert make_plan(None, restarted(server, plan.settings), request).lines == ()
-    for name, value in plan.settings.items():
-        server.settings[name].check(value)

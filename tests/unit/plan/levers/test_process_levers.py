@@ -12,7 +12,7 @@ from tests.fix_settings import host_of, server_of
 from pgdyno.base.facts import Fact
 from pgdyno.host.host import Host
 from pgdyno.model.plans.plan import Plan
-from pgdyno.model.variants.server_environment import why_not_given
+from pgdyno.model.variants.durability import why_not_given
 from pgdyno.plan import levers
 from pgdyno.plan.engine.effective import EffectiveSettings
 from pgdyno.plan.engine.planner import PlanRequest, context_of, plan_one

@@ -10,6 +10,7 @@ from pgdyno.postgres.planner.sql_text import (
     has_parameter,
     has_several_statements,
     operators_in,
+    statements_in,
     without_constants,
 )
 
@@ -108,3 +109,32 @@ def test_the_first_word(sql: str, word: str) -> None:
 def test_operators() -> None:
     assert operators_in("SELECT a === b, '<>' , c->>'x'") == {"===", "->>"}
     assert operators_in('SELECT 1 + 2 AS "a <> b"') == {"+"}
+
+
+def test_a_script_is_split_into_statements_without_comments() -> None:
+    script = """-- a; b
+CREATE INDEX  a /* ; /* nested; */ */ ON "t;  1"
+  (x) WHERE y = 'a;  ''b';;
+ANALYZE $x$ ;  $x$; DROP INDEX E'a\\';'"""
+    assert statements_in(script) == (
+        "CREATE INDEX a ON \"t;  1\" (x) WHERE y = 'a;  ''b'",
+        "ANALYZE $x$ ;  $x$",
+        "DROP INDEX E'a\\';'",
+    )
+    assert statements_in(" ;\n-- nothing\n;") == ()
+
+
+def test_constants_in_several_lines_stay_apart() -> None:
+    # PostgreSQL joins 'a' and 'b' if a line ends between them; in one line they are a syntax error.
+    assert statements_in("SELECT 'a' -- of two\n\t 'b'  ;\nSELECT 'a'  'b'") == (
+        "SELECT 'a'\n'b'",
+        "SELECT 'a' 'b'",
+    )
+    assert statements_in("SELECT\n'a'\r\n'b'\n,\n'c'\n") == ("SELECT 'a'\n'b' , 'c'",)
+
+
+def test_white_space_is_that_of_postgresql() -> None:
+    assert statements_in("\v\fVACUUM\r\n\ta\N{NO-BREAK SPACE}b \N{NO-BREAK SPACE};\r") == (
+        "VACUUM a\N{NO-BREAK SPACE}b \N{NO-BREAK SPACE}",
+    )
+    assert statements_in("VACUUM a; -- first\rVACUUM b") == ("VACUUM a", "VACUUM b")  # \r ends a comment too

@@ -11,7 +11,7 @@ import pytest
 from pgdyno.base.errors import MeasurementError
 from pgdyno.host.files.tree import Tree
 from pgdyno.host.host import Cache
-from pgdyno.profile.misses.lru import SplitCaches
+from pgdyno.profile.misses.tally import SplitCaches
 from pgdyno.profile.reading.data_miss_tracing import require_traceable
 from pgdyno.profile.reading.session_traces import (
     SessionToTrace,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pgdyno.host.tracing.counters import Tried
-from pgdyno.profile.callgrind import CodeCounts
+from pgdyno.host.tracing.perf import Tried
+from pgdyno.profile.callgrind import CodeCounts, SimulatedRun
 from pgdyno.profile.reading.hardware_counting import lacking
 from pgdyno.profile.reading.simulated_sessions import enough
-from pgdyno.profile.simulation import SimulatedRun
 
 EVENTS = ("instructions", "cycles")
 # Recorded: perf 6.1 in a virtual machine.

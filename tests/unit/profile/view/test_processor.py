@@ -18,11 +18,8 @@ from pgdyno.profile.records.microarchitecture import (
     StructureMisses,
     TextLayout,
 )
-from pgdyno.profile.view.code_strip import by_origin, code_notes, code_table
 from pgdyno.profile.view.processor import processor_notes, processor_tables
 from pgdyno.profile.view.profile_page import render_profiles
-from pgdyno.report.charts.heat_strip import HeatCell, Strip, heat_strips, style_of
-from pgdyno.report.charts.svg import Caption
 
 COUNTED = Microarchitecture(
     source="hardware counters",
@@ -135,24 +132,6 @@ def test_a_profile_without_either_has_no_tables() -> None:
     assert [*processor_notes(PROFILE)] == []
 
 
-def test_layouts_that_are_known_alike_are_compared() -> None:
-    sampled = replace(LAYOUT, is_simulated=False, unit="samples", coverage=(HotCode(0.9, None, 60, 1, 1),))
-    profiles = (
-        replace(PROFILE, layouts=(sampled, LAYOUT)),
-        replace(PROFILE, variant="other", layouts=(LAYOUT,)),
-    )
-    of_samples, of_simulations = by_origin(profiles)
-    assert [variant for variant, _ in of_simulations] == ["default", "other"]
-    assert code_table(of_samples).rows == (("default", "90%", "–", "60", "1 of 300", "1"),)
-    table = code_table(of_simulations)
-    assert table.rows[1] == ("default", "99%", "about 5,000", "90", "2 of 300", "1")
-    assert "simulated" in table.caption
-    assert "other, code by place (simulated): not in postgres, and not shown: libc.so.6 5.0%" in [
-        *code_notes(profiles)
-    ]
-    assert "other, code by place (simulated): stripped" in [*code_notes(profiles)]
-
-
 def test_a_page_shows_strips_and_tables_and_runs_nothing() -> None:
     found = replace(PROFILE, counted=COUNTED, simulated=SIMULATED, data_misses=MISSES, layouts=(LAYOUT,))
     page = render_profiles((found,))
@@ -162,17 +141,3 @@ def test_a_page_shows_strips_and_tables_and_runs_nothing() -> None:
     assert "top-down, counted" in page
     assert "for a transaction, simulated" in page
     assert "Data misses by structure, simulated" in page
-
-
-def test_a_strip_has_a_cell_for_each_page_in_rows_as_wide_as_the_chart() -> None:
-    strip = Strip("a", 10, (HeatCell(0, 0.5, "first"), HeatCell(9, 0.0001, "last")))
-    drawn = str(heat_strips(Caption("code", "code", "code"), (strip,), width=31.0))
-    # 4 cells of 8 px in 31 px (the last has no gap after it), so 10 cells take three rows.
-    assert drawn.count('class="heat heat-none"') == 3
-    assert '<title>first</title><rect x="0" y="18" width="7" height="7" class="heat heat-0"/>' in drawn
-    assert '<title>last</title><rect x="8" y="34" width="7" height="7" class="heat heat-4"/>' in drawn
-
-
-def test_styles_go_by_the_share() -> None:
-    shares = (0.5, 0.01, 0.002, 0.0005, 0.00001)
-    assert [style_of(share) for share in shares] == [f"heat heat-{step}" for step in range(5)]

@@ -6,13 +6,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.fix_progress import Remembered
+from tests.unit.measure.arenas.test_on_load_hosts import THERE
 
 from pgdyno.base.errors import RemoteHostError, UsageError
 from pgdyno.model.cells.cell import CellHost, CellHosts, HostRole
+from pgdyno.model.cells.check import ClockOffset
 from pgdyno.remote.answers import FactsAnswer
-from pgdyno.remote.cells.load_program import OWN_SYSBENCH, sent_driver
-from pgdyno.remote.cells.reach import ReachedLoadHost, _explained, _usable, reach_load_hosts
+from pgdyno.remote.cells.findings import difference
+from pgdyno.remote.cells.reach import (
+    OWN_SYSBENCH,
+    ClockExchange,
+    ReachedLoadHost,
+    _explained,
+    _usable,
+    await_host,
+    clock_offset,
+    reach_load_hosts,
+    sent_driver,
+)
 
 DRIVER = sent_driver(Path("pgdyno-driver"))
 SERVER = CellHost("db1", HostRole.SERVER, "db1")
@@ -177,3 +191,64 @@ def test_other_words_have_the_hosts_name_and_a_step() -> None:
     error = explained("oh")
     assert error.message == "client1: ssh exited with status 1: oh"
     assert error.hint == "try it by hand: ssh client1"
+
+
+NOON_NS = 1_764_158_400_000_000_000  # in 2025: large enough to show that no float carries it
+
+
+def test_the_exchange_with_the_shortest_way_counts() -> None:
+    slow = ClockExchange(NOON_NS, NOON_NS + 9_000_000_000, round_trip_ns=10_000_000)
+    # there and back takes 2 ms: its middle is at +1 ms, when the other clock shows +3.001 s
+    fast = ClockExchange(NOON_NS, NOON_NS + 3_001_000_000, round_trip_ns=2_000_000)
+    assert clock_offset([slow, fast]) == ClockOffset(
+        offset_s=3.0, error_s=0.001, round_trip_s=0.002, exchanges=2
+    )
+
+
+def test_the_errors_of_two_offsets_add_up() -> None:
+    client, server = ClockOffset(0.003, 0.001, 0.002, 30), ClockOffset(-0.002, 0.0005, 0.001, 30)
+    assert difference(client, server) == (0.005, 0.0015)
+
+
+@given(
+    offset_ns=st.integers(-(10**12), 10**12),
+    ways_ns=st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), min_size=1, max_size=10),
+)
+def test_the_true_offset_is_within_the_error(offset_ns: int, ways_ns: list[tuple[int, int]]) -> None:
+    exchanges = [ClockExchange(NOON_NS, NOON_NS + there + offset_ns, there + back) for there, back in ways_ns]
+    found = clock_offset(exchanges)
+    assert abs(found.offset_s - offset_ns / 1e9) <= found.error_s + 1e-9
+
+
+class Host:
+    """A host that is away for a time. Whoever sleeps puts the clock on."""
+
+    def __init__(self, away_s: float) -> None:
+        self.now_s, self.away_s, self.asked = 1000.0, away_s, 0
+
+    def clock(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+    def reach(self) -> ReachedLoadHost:
+        self.asked += 1
+        if self.now_s < 1000.0 + self.away_s:
+            raise RemoteHostError("client1: it does not answer")
+        return THERE
+
+
+def test_it_is_asked_every_few_seconds_and_time_left_is_told_now_and_then() -> None:
+    host, progress = Host(away_s=35.0), Remembered()
+    assert await_host("client1", host.reach, progress, host.clock, host.sleep) is THERE
+    assert host.asked == 8  # after 0, 5, … 35 s
+    assert progress.steps == ["waiting for client1: client1: it does not answer"] * 3  # after 0, 15, 30 s
+    assert progress.advances == [(0.0, 600.0), (15.0, 600.0), (30.0, 600.0)]
+
+
+def test_after_ten_minutes_it_is_given_up() -> None:
+    host = Host(away_s=601.0)
+    with pytest.raises(RemoteHostError, match="client1: it does not answer"):
+        await_host("client1", host.reach, Remembered(), host.clock, host.sleep)
+    assert host.now_s == 1600.0

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
-import pytest
 from markupsafe import Markup
 from tests.golden.synthetic import READ_ONLY, READ_WRITE, experiment, plan
 
 from pgdyno.measure.view.figures import forest_figure, memory_figure, ratio_figure, value_figure
 from pgdyno.model.experiments.experiment import Experiment
-from pgdyno.model.experiments.verdict import Decision, Interval
-from pgdyno.model.plans.plan import MemoryItem, MemoryProof
+from pgdyno.model.plans.plan import MemoryProof
 from pgdyno.model.variants.variant import Variant
-from pgdyno.report.charts.forest import ForestGroup, ForestRow, forest_plot
 from pgdyno.report.charts.marks import arm_shape, mark
-from pgdyno.report.charts.svg import NARROW, WIDE, Caption, tag
+from pgdyno.report.charts.svg import tag
 from pgdyno.report.elements.tables import Figure
 
 HOSTILE = '<script>alert("x")</script>&"\'><svg onload=y>'
@@ -54,10 +50,6 @@ def renamed(variant: str) -> Experiment:
         blocks=blocks,
         verdicts=tuple(replace(verdict, variant=variant) for verdict in base.verdicts),
     )
-
-
-def test_there_are_six_figures() -> None:
-    assert len(list(figures(experiment()))) == 6
 
 
 def test_every_drawing_has_a_title_and_a_description_that_its_label_names() -> None:
@@ -126,60 +118,6 @@ def test_five_arms_differ_by_shape_and_not_only_by_colour() -> None:
     # clockwise from the upper arm: 4 × 1.25 = 5 long, and 0.4 × 5 = 2 to each side of its middle
     assert plus.split()[:3] == ["2.00,-5.00", "2.00,-2.00", "5.00,-2.00"]
     assert len(plus.split()) == 12
-
-
-def test_table_behind_a_chart_has_a_row_per_block() -> None:
-    figure = value_figure(experiment(), READ_ONLY, "throughput_tps")
-    assert figure is not None
-    assert len(figure.table.rows) == 12
-    assert [column.title for column in figure.table.columns] == [
-        *("Round", "Block", "default", "plan", "Void because")
-    ]
-
-
-def test_interval_beyond_the_axis_ends_in_an_arrow() -> None:
-    row = ForestRow("w", Decision.INCONCLUSIVE, "?", "", "", Interval(0.001, 1.0, 5000.0, 0.95))
-    svg = forest_plot(Caption("k", "t", "d"), [ForestGroup("m", "", (row,))], margin=0.02, width=WIDE)
-    assert str(svg).count("<polyline") == 2
-
-
-def test_one_wild_interval_does_not_squeeze_all_others() -> None:
-    rows = [ForestRow(str(n), Decision.BETTER, "", "", "", Interval(1.05, 1.1, 1.15, 0.95)) for n in range(5)]
-    wild = ForestRow("wild", Decision.INCONCLUSIVE, "", "", "", Interval(0.01, 1.0, 90.0, 0.95))
-    svg = forest_plot(Caption("k", "t", "d"), [ForestGroup("m", "", (*rows, wild))], margin=0.02, width=WIDE)
-    bars = [e for e in ET.fromstring(str(svg)).iter("line") if e.get("class") == "interval better"]  # noqa: S314
-    assert float(bars[0].get("x2") or 0) - float(bars[0].get("x1") or 0) > 10
-
-
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_plot_of_a_verdict_without_an_interval_has_its_texts_only(width: float) -> None:
-    row = ForestRow("w", Decision.INCONCLUSIVE, "? inconclusive", "no estimate", "", None)
-    svg = forest_plot(Caption("k", "t", "d"), [ForestGroup("m", "", (row,))], margin=0.02, width=width)
-    assert "no estimate" in svg
-    assert "interval" not in svg
-
-
-def test_there_is_no_plot_where_nothing_has_an_interval() -> None:
-    base = experiment()
-    blind = tuple(replace(verdict, interval=None, effect=None) for verdict in base.verdicts)
-    assert forest_figure(replace(base, verdicts=blind)) is None
-
-
-def test_memory_bar_holds_a_worst_case_above_its_limit() -> None:
-    proof = MemoryProof((MemoryItem("shared_buffers", "3GB", 3 << 30),), 2 << 30, "/proc/meminfo")
-    svg = ET.fromstring(str(memory_figure(proof).wide))  # noqa: S314 — ours
-    item = next(e for e in svg.iter("rect") if "item" in (e.get("class") or ""))
-    assert float(item.get("x") or 0) + float(item.get("width") or 0) <= WIDE
-
-
-def test_values_that_are_not_numbers_are_not_drawn() -> None:
-    base = experiment()
-    first, *rest = base.blocks
-    spoilt = replace(first, arms=tuple(replace(a, values={"throughput_tps": math.nan}) for a in first.arms))
-    figure = value_figure(replace(base, blocks=(spoilt, *rest)), first.workload, "throughput_tps")
-    assert figure is not None
-    assert len(figure.table.rows) == 11
-    assert "nan" not in str(figure.wide)
 
 
 def test_elements_escape_text_and_attributes_but_not_markup() -> None:

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from tests.golden.synthetic import experiment
 
 from pgdyno.host.cpu_idling import Awake, AwakeMeans
-from pgdyno.model.experiments.experiment import DesignKind, Experiment, SettingDifference
-from pgdyno.model.experiments.machine_comparison import Difference, MachineFact, Weight
+from pgdyno.model.experiments.experiment import DesignKind, Experiment
+from pgdyno.model.experiments.machine_comparison import Difference, Weight
 from pgdyno.model.variants.variant import Variant
 from pgdyno.results.machines.difference_catalogue import ENTRIES
 from pgdyno.results.machines.machine_comparison import compare_machines, differences
-from pgdyno.results.machines.machine_facts import instance_warning, machine_facts
-from pgdyno.results.machines.setting_differences import setting_differences
 
 BASE = experiment()
 BUILD = "PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit"
@@ -235,105 +233,8 @@ def test_disks_and_file_systems_of_the_data_are_told() -> None:
     ]
 
 
-def settings_of(**settings: Mapping[str, object]) -> Experiment:
-    return on(server={"settings": settings})
-
-
-def setting_names(a: Experiment, b: Experiment) -> list[tuple[str, str | None, str | None, Weight]]:
-    return [(one.subject, one.a, one.b, one.weight) for one in setting_differences(a, b)]
-
-
-def test_settings_are_compared_as_the_server_shows_them() -> None:
-    a = settings_of(shared_buffers=guc("16384", "8kB"), work_mem=guc("4096", "kB"), jit=guc("on"))
-    b = settings_of(shared_buffers=guc("524288", "8kB"), work_mem=guc("4096", "kB"), jit=guc("off"))
-    assert setting_names(a, b) == [
-        ("jit", "on", "off", Weight.TENS),
-        ("shared_buffers", "128MB", "4GB", Weight.TENS),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "weight"),
-    [
-        *(("synchronous_commit", Weight.DECIDES), ("full_page_writes", Weight.DECIDES)),
-        *(("debug_assertions", Weight.DECIDES), ("max_wal_size", Weight.TENS), ("io_method", Weight.TENS)),
-        *(("enable_seqscan", Weight.TENS), ("random_page_cost", Weight.TENS), ("huge_pages", Weight.TENS)),
-        *(("autovacuum", Weight.TENS), ("log_min_duration_statement", Weight.TENS)),
-        *(("data_checksums", Weight.FEW), ("track_io_timing", Weight.FEW), ("wal_buffers", Weight.FEW)),
-        *(("log_rotation_size", Weight.LITTLE), ("max_connections", Weight.LITTLE)),
-        ("a_setting_of_tomorrow", Weight.FEW),
-    ],
-)
-def test_settings_are_weighed_by_what_they_do(name: str, weight: Weight) -> None:
-    ((_, _, _, found_weight),) = setting_names(
-        settings_of(**{name: guc("1")}), settings_of(**{name: guc("2")})
-    )
-    assert found_weight is weight
-
-
-def test_settings_that_say_nothing_or_are_private_are_not_compared() -> None:
-    a = settings_of(
-        application_name=guc("x", source="client"), cluster_name=guc("********"),
-        server_version=guc("18.6"), shared_memory_size=guc("150", "MB"), new_in_18=guc("1"),
-    )  # fmt: skip
-    b = settings_of(
-        application_name=guc("y", source="client"), cluster_name=guc("mine"), server_version=guc("18.7"),
-        shared_memory_size=guc("170", "MB"), gone_since_17=guc("1"),
-    )  # fmt: skip
-    assert setting_names(a, b) == []
-
-
-def test_settings_that_were_not_recorded_are_unknown() -> None:
-    assert setting_names(settings_of(jit=guc("on")), on()) == [("settings", "recorded", None, Weight.DECIDES)]
-
-
-def test_settings_in_force_for_a_variant_may_differ_though_it_asks_for_the_same() -> None:
-    def with_effective(value: str) -> Experiment:
-        return on(settings=(SettingDifference("default", "huge_pages_status", None, value),))
-
-    assert ("huge_pages_status in force for default", "on", "off", Weight.TENS) in known(
-        with_effective("on"), with_effective("off")
-    )
-
-
 def cpus(**counts: object) -> Experiment:
     return on({"cpu": {name: fact(value) for name, value in counts.items()}})
-
-
-@pytest.mark.parametrize(
-    ("b", "said"),
-    [
-        ({"logical_count": 8, "core_count": 8, "is_smt_active": False}, None),
-        ({"logical_count": 16, "core_count": 8, "is_smt_active": True},
-         "this compares instances, not architectures: CPUs 8 and 16; SMT off and on"),
-        ({"logical_count": 8, "core_count": 4, "is_smt_active": True},
-         "this compares instances, not architectures: cores 8 and 4; SMT off and on"),
-        ({"logical_count": 8, "core_count": 8},
-         "this compares instances, not architectures: SMT off and unknown"),
-    ],
-)  # fmt: skip
-def test_instances_are_told_from_architectures(b: dict[str, Any], said: str | None) -> None:
-    a = cpus(logical_count=8, core_count=8, is_smt_active=False)
-    assert instance_warning(machine_facts(a, cpus(**b))) == said
-
-
-def test_of_machines_that_tell_nothing_instances_are_compared() -> None:
-    assert instance_warning(machine_facts(on(), on())) == (
-        "this compares instances, not architectures: CPUs unknown; cores unknown; SMT unknown"
-    )
-
-
-def test_what_the_machine_is_stands_apart_from_what_it_runs() -> None:
-    facts = machine_facts(
-        cpus(model="Intel(R) Xeon(R)", frequency_mhz=2600.0, l3_bytes=32 << 20),
-        cpus(model="Arm Neoverse-N1", frequency_mhz=3000.0, l3_bytes=32 << 20),
-    )
-    assert facts == (
-        MachineFact("processor", "Intel(R) Xeon(R)", "Arm Neoverse-N1"),
-        MachineFact("frequency", "2.6 GHz", "3 GHz"),
-        MachineFact("L3 cache", "32\xa0MB", "32\xa0MB"),
-    )
-    assert [one.is_equal for one in facts] == [False, False, True]
 
 
 _LEAF = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)

@@ -16,7 +16,7 @@ from tests.golden.synthetic_clients import experiment as of_clients
 from tests.golden.synthetic_steps import experiment as of_ten_steps
 from tests.golden.synthetic_workers import experiment as of_workers
 
-from pgdyno.base.document import to_document
+from pgdyno.base.facts import to_document
 from pgdyno.model.experiments.experiment import ArmBlock, Experiment
 from pgdyno.model.experiments.machine_comparison import ComparedMetric, DerivedRatio, MachineComparison
 from pgdyno.model.experiments.verdict import Decision

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -11,7 +11,8 @@ import pytest
 from pgdyno.model.experiments.scaling import Dip, Knee
 from pgdyno.stats.curves import knee
 from pgdyno.stats.curves.curve import Curve
-from pgdyno.stats.curves.scaling import analyse, observe
+from pgdyno.stats.curves.knee import confirm, first_levels, next_levels
+from pgdyno.stats.curves.scaling_law import analyse, observe
 
 Blocks = list[dict[int, float]]
 Law = Callable[[int], float]
@@ -138,26 +139,6 @@ def test_curves_with_one_peak_are_rarely_said_to_have_two() -> None:
     assert wrong <= 10
 
 
-def test_efficiency_is_the_rate_of_each_against_the_lowest_level() -> None:
-    """Twice the rate with four instead of one: half as efficient."""
-    blocks = [{1: 100.0 * k, 4: 200.0 * k} for k in (1.0, 1.1, 0.9, 1.05)]
-    one, four = observe(blocks).levels
-    assert one.efficiency is not None
-    assert four.efficiency is not None
-    assert one.efficiency.point == pytest.approx(1.0)
-    assert four.efficiency.point == pytest.approx(0.5)
-    assert one.ratio_to_best.point == pytest.approx(0.5)
-    assert four.blocks == 4
-
-
-def test_levels_that_are_missing_in_a_slow_block_are_not_favoured() -> None:
-    """Level 4 was measured in fast blocks alone, where it was 10 % better than level 2."""
-    blocks: Blocks = [{1: 50.0, 2: 100.0}] * 3 + [{1: 100.0, 2: 200.0, 4: 220.0}] * 3
-    curve = Curve.of(blocks)
-    assert math.exp(curve.means[2] - curve.means[1]) == pytest.approx(1.1)
-    assert curve.counts[2, 1] == 3
-
-
 def test_a_level_that_was_hardly_measured_is_neither_the_best_nor_in_the_way() -> None:
     """Without noise 4 is the best and 2 the knee, by 96 %; luck favours level 8 in its two rounds."""
     rates = {1: 50.0, 2: 96.0, 4: 100.0}
@@ -170,21 +151,127 @@ def test_a_level_that_was_hardly_measured_is_neither_the_best_nor_in_the_way() -
     assert found.levels[-1].ratio_to_best.high == math.inf
 
 
-@pytest.mark.parametrize("rate", [0.0, -1.0, math.inf])
-def test_a_rate_that_is_none_is_an_error(rate: float) -> None:
-    with pytest.raises(ValueError, match="not a positive number"):
-        Curve.of([{1: 1.0, 2: rate}])
+def rounds(rates: Mapping[int, float], factors: Sequence[float]) -> list[Mapping[int, float]]:
+    """Return rounds whose levels are all slowed alike: pairs have no noise."""
+    return [{level: rate * factor for level, rate in rates.items()} for factor in factors]
 
 
-def test_one_level_is_no_curve() -> None:
-    with pytest.raises(ValueError, match="at least two levels"):
-        Curve.of([{1: 1.0}])
+def test_the_smallest_level_that_is_enough_is_recommended_and_confirmed() -> None:
+    confirmation = confirm(rounds({0: 50.0, 1: 96.0, 2: 100.0, 4: 90.0}, (1.0, 0.8, 1.1, 0.9, 1.0, 0.7)))
+    assert confirmation is not None
+    assert (confirmation.level, confirmation.against, confirmation.rounds) == (1, 2, 3)
+    assert confirmation.ratio.point == pytest.approx(0.96)
+    assert confirmation.is_confirmed
 
 
-def test_levels_that_share_no_block_are_compared_by_what_both_share_blocks_with() -> None:
-    """Levels 1 and 4 are never measured together, but each is with 2, in blocks of different speed."""
-    early: Blocks = [{1: 10.0 * slowed, 2: 20.0 * slowed} for slowed in (1.0, 0.9, 0.8)]
-    late: Blocks = [{2: 20.0 * slowed, 4: 30.0 * slowed} for slowed in (0.5, 0.6, 0.7)]
-    lowest = observe([*early, *late]).levels[0]
-    assert lowest.ratio_to_best.point == pytest.approx(1 / 3)
-    assert lowest.ratio_to_best.high == math.inf
+def test_luck_of_the_first_rounds_is_found_out() -> None:
+    lucky = rounds({0: 99.0, 1: 100.0}, (1.0, 1.0, 1.0))
+    fresh = [{0: 80.0, 1: 100.0}, {0: 81.0, 1: 100.0}, {0: 79.0, 1: 100.0}]
+    confirmation = confirm([*lucky, *fresh])
+    assert confirmation is not None
+    assert (confirmation.level, confirmation.is_confirmed) == (0, False)
+    assert confirmation.ratio.high < 0.95
+
+
+def test_too_few_rounds_recommend_nothing() -> None:
+    assert confirm(rounds({0: 1.0, 1: 2.0}, (1.0, 1.0, 1.0, 1.0, 1.0))) is None
+
+
+def test_a_level_without_enough_fresh_rounds_is_not_recommended() -> None:
+    measured = rounds({0: 1.0, 1: 2.0}, (1.0,) * 6)
+    measured[3:] = [{0: one[0], 2: 1.5} for one in measured[3:]]
+    assert confirm(measured) is None
+
+
+def test_levels_that_were_ruled_out_may_be_missing_in_fresh_rounds_but_not_the_best() -> None:
+    measured = rounds({0: 1.0, 1: 1.96, 2: 2.0}, (1.0,) * 6)
+    measured[3:] = [{1: one[1], 2: one[2]} for one in measured[3:]]
+    confirmation = confirm(measured)
+    assert confirmation is not None
+    assert (confirmation.level, confirmation.against, confirmation.is_confirmed) == (1, 2, True)
+    measured[3:] = [{0: 1.0, 1: 1.96}] * 3
+    assert confirm(measured) is None
+
+
+def test_a_level_of_one_lucky_round_is_not_recommended() -> None:
+    measured = rounds({0: 50.0, 1: 96.0, 2: 100.0}, (1.0,) * 6)
+    measured[2] = {**measured[2], 4: 200.0}
+    confirmation = confirm(measured)
+    assert confirmation is not None
+    assert (confirmation.level, confirmation.is_confirmed) == (1, True)
+
+
+def test_a_level_that_is_not_enough_is_confirmed_in_one_of_twenty_at_most() -> None:
+    """The true ratio is 0.95, the limit itself: of many experiments 5 % may confirm it."""
+    random, confirmed, recommended = np.random.default_rng(1), 0, 0
+    for _ in range(2000):
+        measured = [
+            {1: 0.95 * np.exp(random.normal(0, 0.05)), 2: np.exp(random.normal(0, 0.05))} for _ in range(10)
+        ]
+        found = confirm(measured)
+        assert found is not None
+        if found.level == 1:
+            recommended += 1
+            confirmed += found.is_confirmed
+    assert recommended > 500
+    # Three standard errors of the share above 5 %.
+    assert confirmed / recommended < 0.05 + 3 * (0.05 * 0.95 / recommended) ** 0.5
+    assert confirmed > 0
+
+
+@pytest.mark.parametrize(
+    ("highest", "expected"),
+    [(3, (0, 1, 2, 3)), (5, (0, 1, 2, 3, 4, 5)), (12, (0, 2, 4, 8, 12)), (32, (0, 2, 4, 8, 16, 32))],
+)
+def test_it_begins_with_the_ends_and_what_doubles(highest: int, expected: tuple[int, ...]) -> None:
+    assert first_levels(range(highest + 1)) == expected
+
+
+@pytest.mark.parametrize(("contention", "crosstalk"), [(0.02, 0.005), (0.2, 0.0), (0.0, 0.001)])
+def test_the_knee_of_32_levels_is_found_with_fewer(contention: float, crosstalk: float) -> None:
+    """Noise of 1 %, three blocks at a time: measure, look, measure what is asked for."""
+    law, candidates, random = usl(contention, crosstalk), range(1, 33), np.random.default_rng(4)
+    highest = max(map(law, candidates))
+    expected = next(n for n in candidates if law(n) >= 0.95 * highest)
+    levels, blocks = first_levels(candidates), []
+    for _ in range(40):
+        for _ in range(3):
+            slowed = random.uniform(0.7, 1.0)
+            blocks.append({n: law(n) * slowed * math.exp(random.normal(0, 0.01)) for n in levels})
+        found = observe(blocks)
+        levels = next_levels(candidates, found, 99)
+        if not levels:
+            break
+    assert found.knee.low <= expected
+    assert found.knee.high is None or expected <= found.knee.high
+    assert (found.knee.high or 99) - found.knee.low <= 1
+    assert len(found.levels) < 26
+    assert sum(map(len, blocks)) < 32 * len(blocks)
+
+
+def test_a_peak_between_two_coarse_levels_is_found() -> None:
+    """X = N/(1 + N(N−1)/128): highest at √128 = 11.3, 95 % of that from 9 on."""
+    law, candidates = usl(0.0, 1 / 128), range(1, 33)
+    levels, blocks = first_levels(candidates), []
+    for _ in range(20):
+        if not levels:
+            break
+        blocks += [{n: law(n) * slowed for n in levels} for slowed in (1.0, 0.9, 1.1, 1.05, 0.95)]
+        found = observe(blocks)
+        levels = next_levels(candidates, found, 99)
+    assert found.best == 11
+    assert (found.knee.low, found.knee.high) == (9, 9)
+
+
+def test_a_knee_whose_neighbour_was_not_tried_is_none_yet() -> None:
+    """Measured at 1, 8 and 16; the rate stays from 8 on, so that the knee may lie anywhere after 1."""
+    blocks = [{1: 10.0 * k, 8: 100.0 * k, 16: 100.1 * k} for k in (1.0, 0.9, 1.1, 1.02, 0.95)]
+    found = observe(blocks)
+    assert (found.knee.low, found.knee.high) == (8, 8)
+    assert next_levels(range(1, 17), found, 5) == (3, 8, 16)
+    assert next_levels(range(1, 17), found, 4) == ()  # no time is left for a level more
+
+
+def test_nothing_more_is_asked_for_once_it_is_found() -> None:
+    blocks = [{1: 10.0 * k, 2: 100.0 * k, 3: 100.1 * k} for k in (1.0, 0.9, 1.1, 1.02, 0.95)]
+    assert next_levels(range(1, 4), observe(blocks), 99) == ()

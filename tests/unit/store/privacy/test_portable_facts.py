@@ -22,8 +22,7 @@ from pgdyno.model.plans.plan import Effect
 from pgdyno.model.variants.variant import Variant
 from pgdyno.remote.cells.reach import ReachedLoadHost
 from pgdyno.store.documents import dump_experiment, load_experiment
-from pgdyno.store.privacy import portable as portable_documents
-from pgdyno.store.privacy import redaction
+from pgdyno.store.privacy import portable_facts, redaction
 from pgdyno.store.privacy.portable_facts import PRIVATE_TEXTS, PUBLIC_TEXTS
 
 PASSWORD = "hunter2-Zebra"  # noqa: S105 — planted
@@ -50,7 +49,7 @@ def guc(name: str, setting: str, **more: object) -> dict[str, object]:
 
 
 def portable(base: Experiment) -> Experiment:
-    return load_experiment(portable_documents.portable(dump_experiment(base)))
+    return load_experiment(portable_facts.portable(dump_experiment(base)))
 
 
 def without_secrets(base: Experiment) -> Experiment:

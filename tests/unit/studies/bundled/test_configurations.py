@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pgdyno.measure.bundled_study import PGTUNE, StudyContext
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.plans.terms import PLAN
+from pgdyno.model.plans.plan import PLAN
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies.bundled import configurations
 

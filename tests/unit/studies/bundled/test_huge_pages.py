@@ -12,7 +12,7 @@ from pgdyno.model.experiments.study import Study
 from pgdyno.model.experiments.workload import Cell
 from pgdyno.model.variants.variant import Variant
 from pgdyno.studies.bundled import huge_pages
-from pgdyno.studies.bundled._huge_pages_grid import client_counts, grid_of
+from pgdyno.studies.bundled.huge_pages import client_counts, grid_of
 from pgdyno.workload.bundled import load as bundled_workloads
 
 MB, GB = 1 << 20, 1 << 30

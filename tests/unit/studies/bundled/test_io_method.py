@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgdyno.base.errors import UsageError
-from pgdyno.host.io_uring import IoUringCause, IoUringObstacle
+from pgdyno.host.probes import IoUringCause, IoUringObstacle
 from pgdyno.measure.bundled_study import IoSupport, Sizing, StudyContext
 from pgdyno.model.experiments.study import Study
 from pgdyno.model.variants.variant import Variant

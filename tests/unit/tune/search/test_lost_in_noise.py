@@ -7,7 +7,7 @@ import math
 import pytest
 
 from pgdyno.model.tuning.tuning import Trial, TrialRound, TrialState
-from pgdyno.tune.search.noise import lost_in_noise
+from pgdyno.tune.search.race import lost_in_noise
 
 
 def trial(number: int, *gains: float, state: TrialState = TrialState.CLOSE) -> Trial:

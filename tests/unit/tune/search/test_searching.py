@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from pgdyno.model.plans.plan import Layer
-from pgdyno.model.tuning.space import Dimension, Point, Space
-from pgdyno.model.tuning.tuning import RoundRatios, Trial, TrialRound, TrialState
-from pgdyno.tune.search.additive import effects_of
+from pgdyno.model.tuning.tuning import Dimension, Point, RoundRatios, Space, Trial, TrialRound, TrialState
 from pgdyno.tune.search.race import MOST_ROUNDS
 from pgdyno.tune.search.samplers import load
 from pgdyno.tune.search.searching import CandidateFailedError, CandidateOverLimitError, search
@@ -158,18 +156,6 @@ def test_what_is_slower_on_a_workload_does_not_take_the_place_however_fast_it_is
     assert {one.reason for one in lopsided} <= {"slower on read-write", ""}
     assert any(one.reason and one.gain and one.gain > 0.1 for one in lopsided)
     assert best_of(tried)["jit"] == "off"
-
-
-def test_a_sampler_goes_by_the_workload_that_a_trial_lost_on() -> None:
-    sampler = load()["guided"].make(SPACE, 1)
-    trials = search(sampler, two_workloads, lambda _: None, allowed)
-    tried = [trial for _, trial in zip(range(11), trials, strict=False)]
-    with_reason = next(one for one in tried if one.reason)
-    assert with_reason.score is not None
-    assert with_reason.score < -0.05
-    effects = effects_of(SPACE, tried)
-    place = effects.pairs.index(("plan_cache_mode", "force_generic_plan"))
-    assert effects.mean[place] < -0.1
 
 
 @pytest.mark.parametrize(

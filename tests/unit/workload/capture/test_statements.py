@@ -8,6 +8,7 @@ from pgdyno.workload.capture.statements import (
     Replayable,
     TransactionPart,
     as_counted,
+    depends_on_order,
     executable,
     is_of_others,
     look_at,
@@ -222,3 +223,21 @@ def test_checks_of_foreign_keys_and_statistics_are_not_of_an_application() -> No
     assert is_of_others(check)
     assert is_of_others("SELECT calls FROM pg_stat_statements")
     assert not is_of_others("SELECT id FROM parent x WHERE id = $1 FOR KEY SHARE OF x")
+
+
+@pytest.mark.parametrize(
+    ("sql", "decides"),
+    [
+        ("SELECT id FROM t WHERE id = $1", False),
+        ("SELECT id FROM t ORDER BY made", False),
+        ("SELECT DISTINCT a FROM t", False),
+        ("SELECT count(*), rank() OVER (ORDER BY a) FROM t GROUP BY a", False),
+        ("SELECT id FROM t ORDER BY made LIMIT 1", True),
+        ("SELECT id FROM t FETCH FIRST ROW ONLY", True),
+        ("SELECT DISTINCT ON (a) a, b FROM t ORDER BY a", True),
+        ("SELECT string_agg(name, $1) FROM t", True),
+        ("SELECT id, row_number() OVER (ORDER BY a) FROM t", True),
+    ],
+)
+def test_the_order_of_reading_decides_answers_among_equal_rows(sql: str, *, decides: bool) -> None:
+    assert depends_on_order(sql) is decides

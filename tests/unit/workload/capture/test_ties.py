@@ -194,6 +194,16 @@ def test_a_value_that_no_row_may_have_decides_how_it_is_drawn() -> None:
     assert [one.parameters for one in found] == [(Letters(20, 20),), (SameValue(1, "find"),)]
 
 
+def test_a_row_that_is_deleted_and_inserted_again_keeps_its_key() -> None:
+    delete, insert = call("delete", ColumnValue(ORDER)), call("insert", NewKey(ORDER))
+    calls, same = [(_READ, delete), (_WRITE, insert)], {(_WRITE, 1): [(_READ, 1)]}
+    new, keys = {(_WRITE, 1)}, frozenset({ORDER})
+    found = [one.parameters for one in tied_as_seen(calls, keys, same, new, deleting={_READ})]
+    assert found == [(ColumnValue(ORDER),), (SameValue(1, "delete"),)]
+    found = [one.parameters for one in tied_as_seen(calls, keys, same, new)]  # looked for, and made
+    assert found == [(NewKey(ORDER),), (SameValue(1, "delete"),)]
+
+
 def test_a_number_that_no_check_constraint_refuses_is_not_drawn_elsewhere() -> None:
     # UPDATE accounts SET balance = balance - $1; INSERT INTO history (delta) VALUES ($1)
     calls = [(_READ, call("update", UNCHANGED)), (_WRITE, call("insert", ColumnValue("s.history.delta")))]

@@ -10,12 +10,13 @@ from pgdyno.model.experiments.captured import (
     CapturedTransaction,
     CapturedWorkload,
     Constant,
+    Invariant,
+    NoRows,
     Parameter,
     RangeEnd,
     ReturnedValue,
     SameValue,
 )
-from pgdyno.model.experiments.invariant import Invariant, NoRows
 from pgdyno.postgres.statement_counts import Seen
 from pgdyno.workload.capture.validation import mistakes_of
 

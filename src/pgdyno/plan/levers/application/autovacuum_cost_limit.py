@@ -26,23 +26,8 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base import numbers
-from pgdyno.plan.levers._contract import (
-    KB,
-    Layer,
-    Lever,
-    Maturity,
-    Need,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import KB, Layer, Lever, Need, PlanContext, Planned, Risk
 
 PASS_S = 30 * 60
 STEP, CAP = 100, 2000  # the cap allows 400 MB/s of dirtied pages, more than most volumes sustain
@@ -53,26 +38,23 @@ LEVER = Lever(
     title="autovacuum's throttle matched to the data",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
-    maturity=Maturity.PREVIEW,
     settings=("autovacuum_vacuum_cost_limit",),
     needs=(Need.STORAGE, Need.DATA_SIZE),
     shows_late=True,
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Raise the limit so that a pass over all data takes at most half an hour."""
     if ctx.storage.is_rotational:
-        return Skipped(LEVER.name, "storage rotates: vacuum would compete with the queries for it")
+        return LEVER.skip("storage rotates: vacuum would compete with the queries for it")
     own_delay_ms = ctx.settings.number("autovacuum_vacuum_cost_delay")
     delay_s = (own_delay_ms if own_delay_ms >= 0 else ctx.settings.number("vacuum_cost_delay")) / 1000
     if delay_s <= 0:
-        return Skipped(LEVER.name, "autovacuum is not throttled")
+        return LEVER.skip("autovacuum is not throttled")
     page_cost = ctx.settings.number("vacuum_cost_page_dirty")
     if page_cost <= 0:
-        return Skipped(LEVER.name, "autovacuum is not throttled for dirtied pages (vacuum_cost_page_dirty)")
+        return LEVER.skip("autovacuum is not throttled for dirtied pages (vacuum_cost_page_dirty)")
     limit = _limit(ctx)
     bytes_per_s = limit / page_cost * PAGE_BYTES / delay_s
     pass_s = ctx.data_bytes / bytes_per_s
@@ -80,16 +62,15 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     facts = f"at {rate}/s a pass over {data} takes {pass_s / 60:.1f} min"
     target = min(int(limit * pass_s / PASS_S) // STEP * STEP, CAP)
     if target <= limit:
-        return Skipped(LEVER.name, f"autovacuum keeps up: {facts}")
-    line = propose(
+        return LEVER.skip(f"autovacuum keeps up: {facts}")
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "autovacuum_vacuum_cost_limit",
         str(target),
         reason=facts,
         evidence='PostgreSQL manual, "Cost-based Vacuum Delay"',
     )
-    return lines_or_skipped(LEVER, [line], facts)
+    return LEVER.planned([line], facts)
 
 
 def _limit(ctx: PlanContext) -> float:

@@ -28,20 +28,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, Maturity, PlanContext, PlanLine, Planned, Risk
 
 TIMEOUT_S = 15 * 60
 COMPLETION_TARGET = "0.9"
@@ -56,22 +43,19 @@ LEVER = Lever(
     shows_late=True,
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Raise both settings to the rule's values."""
     interval = ctx.settings.display("checkpoint_timeout")
     otherwise = f"checkpoints are {interval} apart and spread over that time"
-    return lines_or_skipped(LEVER, [_timeout(ctx), _completion_target(ctx)], otherwise)
+    return LEVER.planned([_timeout(ctx), _completion_target(ctx)], otherwise)
 
 
 def _timeout(ctx: PlanContext) -> PlanLine | None:
     if ctx.settings.number("checkpoint_timeout") >= TIMEOUT_S:
         return None
-    return propose(
+    return LEVER.propose(
         ctx,
-        LEVER,
         "checkpoint_timeout",
         "15min",
         reason=f"every {ctx.settings.display('checkpoint_timeout')} each changed page is written in full to "
@@ -83,9 +67,8 @@ def _timeout(ctx: PlanContext) -> PlanLine | None:
 def _completion_target(ctx: PlanContext) -> PlanLine | None:
     if ctx.settings.number("checkpoint_completion_target") >= float(COMPLETION_TARGET):
         return None
-    return propose(
+    return LEVER.propose(
         ctx,
-        LEVER,
         "checkpoint_completion_target",
         COMPLETION_TARGET,
         reason="spreads a checkpoint's writes over the interval instead of a burst",

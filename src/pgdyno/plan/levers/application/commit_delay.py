@@ -33,21 +33,8 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base.facts import Unknown
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk
 from pgdyno.postgres.statements import ENOUGH_CLIENTS, CommitGrouping
 
 SHARED_ALREADY = 1.5  # arbitrary: from this number of commits per flush, they share flushes without waiting
@@ -58,36 +45,31 @@ LEVER = Lever(
     title="commits wait to share a flush",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
-    maturity=Maturity.PREVIEW,
     settings=("commit_delay", "commit_siblings"),
     moves_with={"commit_siblings": "commit_delay"},
     touches_wakeups=True,
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Plan it for a load with counted commits; give advice on a running server."""
     if (found := ctx.settings.display("commit_delay")) != "0":
-        return Skipped(LEVER.name, f"explicitly set to {found} µs")
+        return LEVER.skip(f"explicitly set to {found} µs")
     if ctx.commits is None:
-        return Skipped(
-            LEVER.name,
+        return LEVER.skip(
             f"not changed on a running server: commits would take longer. With {ENOUGH_CLIENTS} or more "
             "writing sessions and a slow disk, try half of the time that pg_test_fsync reports",
         )
     commits = ctx.commits.value
     if isinstance(commits, Unknown):
-        return Skipped(LEVER.name, commits.reason)
+        return LEVER.skip(commits.reason)
     delay_us = min(round(commits.flush_us / 2), LONGEST_US)
     if (obstacle := _obstacle(commits, delay_us)) is not None:
-        return Skipped(LEVER.name, obstacle)
+        return LEVER.skip(obstacle)
     values = {"commit_delay": delay_us, "commit_siblings": commits.clients // 2}
     lines = [
-        propose(
+        LEVER.propose(
             ctx,
-            LEVER,
             name,
             str(value),
             reason=f"{_counted(commits)}, which takes {commits.flush_us:.0f} µs for 8 kB",
@@ -95,7 +77,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         )
         for name, value in values.items()
     ]
-    return lines_or_skipped(LEVER, lines, "already set")
+    return LEVER.planned(lines, "already set")
 
 
 def _obstacle(commits: CommitGrouping, delay_us: int) -> str | None:

@@ -36,7 +36,7 @@ from collections.abc import Sequence
 
 from pgdyno.base.facts import Unknown
 from pgdyno.host.host import Mount
-from pgdyno.plan.levers._contract import Layer, Lever, Maturity, PlanContext, Risk, Skipped, detect_settings
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Risk, Skipped
 
 RELEASE, MOUNTS = "host.kernel.release", "host.mounts"
 WAL_INIT = "wal_init"
@@ -48,24 +48,20 @@ LEVER = Lever(
     title="new WAL segments filled with direct I/O",
     layer=Layer.APPLICATION,
     risk=Risk.RESTART,
-    maturity=Maturity.PREVIEW,
     settings=("debug_io_direct",),
 )
-
-detect = detect_settings(LEVER)
 
 
 def plan(ctx: PlanContext) -> Skipped:
     """Report whether it could be tried: where WAL writes go to large folios."""
     if found := ctx.settings.text("debug_io_direct"):
-        return Skipped(LEVER.name, f"explicitly set to {found}")
+        return LEVER.skip(f"explicitly set to {found}")
     release, mounts = ctx.fact(RELEASE).value, ctx.fact(MOUNTS).value
     if isinstance(release, Unknown) or isinstance(mounts, Unknown):
-        return Skipped(LEVER.name, "the kernel or the server's file systems are not known")
+        return LEVER.skip("the kernel or the server's file systems are not known")
     if (obstacle := _obstacle(release, mounts)) is not None:
-        return Skipped(LEVER.name, obstacle)
-    return Skipped(
-        LEVER.name,
+        return LEVER.skip(obstacle)
+    return LEVER.skip(
         "reported only: a developer option without a measured gain; to try in a variant: "
         f"debug_io_direct={WAL_INIT}",
     )

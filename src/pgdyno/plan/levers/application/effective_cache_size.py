@@ -25,8 +25,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base import numbers
 from pgdyno.plan.levers._contract import (
     MB,
@@ -35,13 +33,9 @@ from pgdyno.plan.levers._contract import (
     Maturity,
     Need,
     PlanContext,
-    PlanLine,
+    Planned,
     Risk,
-    Skipped,
-    detect_settings,
     format_bytes,
-    lines_or_skipped,
-    propose,
 )
 
 SHARE = 0.75
@@ -58,10 +52,8 @@ LEVER = Lever(
     tried={"effective_cache_size": (0.25,)},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Raise it to the rule; lower it only if it exceeds the memory limit."""
     found_bytes = ctx.settings.size_bytes("effective_cache_size")
     target_bytes = int(ctx.memory_bytes * SHARE) // STEP_BYTES * STEP_BYTES
@@ -69,14 +61,13 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     reason = f"75 % of {limit}, for the buffer pool and the kernel's cache together"
     if target_bytes < found_bytes:
         if found_bytes <= ctx.memory_bytes:
-            return Skipped(LEVER.name, f"the present value is not below {reason}")
+            return LEVER.skip(f"the present value is not below {reason}")
         reason += "; the present value exceeds the memory, so the planner assumes a cache that does not exist"
-    line = propose(
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "effective_cache_size",
         format_bytes(max(target_bytes, STEP_BYTES)),
         reason=reason,
         evidence='PostgreSQL manual, "effective_cache_size"; pgtune and timescaledb-tune use the same rule',
     )
-    return lines_or_skipped(LEVER, [line], f"already {reason}")
+    return LEVER.planned([line], f"already {reason}")

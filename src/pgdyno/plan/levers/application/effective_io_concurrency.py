@@ -28,21 +28,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    Need,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, Need, PlanContext, Planned, Risk
 
 FOR_FLASH = 200
 MODERN_DEFAULT = 16
@@ -52,31 +38,27 @@ LEVER = Lever(
     title="read-ahead as deep as storage allows",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
-    maturity=Maturity.PREVIEW,
     settings=("effective_io_concurrency",),
     needs=(Need.STORAGE,),
     tried={"effective_io_concurrency": ("1", "16", "64", "256")},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Raise it to a value that suits this server's read-ahead."""
     guc = ctx.settings.guc("effective_io_concurrency")
     found = int(ctx.settings.number("effective_io_concurrency"))
     if ctx.storage.is_rotational:
-        return Skipped(LEVER.name, f"left at {found}: storage rotates")
+        return LEVER.skip(f"left at {found}: storage rotates")
     default = int(guc.boot_val or 0)
     target = default if default >= MODERN_DEFAULT else FOR_FLASH
     if found >= target:
-        return Skipped(LEVER.name, f"{found} is at least {target}, the rule for {ctx.storage} on this server")
-    line = propose(
+        return LEVER.skip(f"{found} is at least {target}, the rule for {ctx.storage} on this server")
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "effective_io_concurrency",
         str(target),
         reason=f"storage is {ctx.storage}, which serves many reads in parallel",
         evidence='PostgreSQL manual, "effective_io_concurrency"; pgtune uses 200 for flash before 18 too',
     )
-    return lines_or_skipped(LEVER, [line], f"already {target}")
+    return LEVER.planned([line], f"already {target}")

@@ -29,20 +29,14 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base import numbers
 from pgdyno.plan.levers._contract import (
     Layer,
     Lever,
     Maturity,
     PlanContext,
-    PlanLine,
+    Planned,
     Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
     shared_memory_bytes,
 )
 
@@ -56,10 +50,8 @@ LEVER = Lever(
     order_after={"shared_buffers": "the pool must hold the planned shared memory"},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose ``try`` if the present value costs speed or could prevent a start."""
     found = ctx.settings.text("huge_pages")
     needed_bytes = shared_memory_bytes(ctx.settings)
@@ -68,18 +60,17 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     have = f"the pool has {numbers.size(pool_bytes)}" if pool is not None else "the pool's size is not known"
     facts = f"{numbers.size(needed_bytes)} of shared memory are planned and {have}"
     if found == "try":
-        return Skipped(LEVER.name, f"already try, which uses huge pages if they suffice: {facts}")
+        return LEVER.skip(f"already try, which uses huge pages if they suffice: {facts}")
     if found == "off" and pool_bytes < needed_bytes:
-        return Skipped(LEVER.name, f"left off: {facts}")
+        return LEVER.skip(f"left off: {facts}")
     if found == "on" and pool_bytes >= needed_bytes:
-        return Skipped(LEVER.name, f"on, and the pool suffices: {facts}")
+        return LEVER.skip(f"on, and the pool suffices: {facts}")
     reason = f"{facts}: " + ("try would use it" if found == "off" else "with on the server might not start")
-    line = propose(
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "huge_pages",
         "try",
         reason=reason,
         evidence='PostgreSQL manual, "Linux Huge Pages"; pgdyno pilot: ×1.08 read-only, ×1.10 read-write',
     )
-    return lines_or_skipped(LEVER, [line], facts)
+    return LEVER.planned([line], facts)

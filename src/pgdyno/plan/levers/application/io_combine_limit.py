@@ -27,20 +27,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, Maturity, PlanContext, Planned, Risk
 
 LEVER = Lever(
     name="io_combine_limit",
@@ -51,20 +38,17 @@ LEVER = Lever(
     settings=("io_max_combine_limit",),
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Raise the limit only to an explicitly requested size."""
     wanted, limit = ctx.settings.display("io_combine_limit"), ctx.settings.display("io_max_combine_limit")
     if ctx.settings.number("io_combine_limit") <= ctx.settings.number("io_max_combine_limit"):
-        return Skipped(LEVER.name, f"reads of up to {wanted} are in effect; no evidence favours other sizes")
-    line = propose(
+        return LEVER.skip(f"reads of up to {wanted} are in effect; no evidence favours other sizes")
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "io_max_combine_limit",
         wanted,
         reason=f"io_combine_limit is {wanted}, but reads are silently limited to {limit}",
         evidence='PostgreSQL manual, "io_max_combine_limit"',
     )
-    return lines_or_skipped(LEVER, [line], f"already {wanted}")
+    return LEVER.planned([line], f"already {wanted}")

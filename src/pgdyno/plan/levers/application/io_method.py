@@ -33,23 +33,9 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base import numbers
 from pgdyno.host.host import Host
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    Need,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, Need, PlanContext, Planned, Risk
 
 CHOICE = "io_uring"
 KERNEL_SWITCH = "kernel.io_uring_disabled"  # 0: allowed for all processes; since Linux 6.6
@@ -67,7 +53,6 @@ LEVER = Lever(
     title="asynchronous reads through io_uring",
     layer=Layer.APPLICATION,
     risk=Risk.RESTART,
-    maturity=Maturity.PREVIEW,
     settings=("io_method",),
     needs=(Need.DATA_SIZE,),
     order_after={"shared_buffers": "data that fits into it is hardly read"},
@@ -75,28 +60,25 @@ LEVER = Lever(
     tried={"io_method": ("sync", "worker", "io_uring")},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose io_uring only if the server can start with it and has data to read."""
     found = ctx.settings.text("io_method")
     if found == CHOICE:
-        return Skipped(LEVER.name, f"already {CHOICE}")
+        return LEVER.skip(f"already {CHOICE}")
     obstacle = _obstacle(ctx)
     if obstacle is not None:
-        return Skipped(LEVER.name, f"left at {found}: {obstacle}")
+        return LEVER.skip(f"left at {found}: {obstacle}")
     pool = ctx.settings.display("shared_buffers")
-    line = propose(
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "io_method",
         CHOICE,
         reason=f"{numbers.size(ctx.data_bytes)} of data do not fit into {pool} of shared_buffers, this build "
         "lists io_uring and the kernel allows it",
         evidence="Insert Benchmark on PostgreSQL 18 beta 1 (2025): io_uring +7 % at index creation",
     )
-    return lines_or_skipped(LEVER, [line], f"already {CHOICE}")
+    return LEVER.planned([line], f"already {CHOICE}")
 
 
 def _obstacle(ctx: PlanContext) -> str | None:

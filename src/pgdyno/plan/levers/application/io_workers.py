@@ -26,21 +26,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    Need,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, Need, PlanContext, Planned, Risk
 
 CPUS_PER_WORKER = 4
 CAP = 32  # the server's maximum
@@ -50,31 +36,27 @@ LEVER = Lever(
     title="I/O workers matched to the CPUs",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
-    maturity=Maturity.PREVIEW,
     settings=("io_workers",),
     needs=(Need.CPUS,),
     order_after={"io_method": "only io_method=worker has I/O workers"},
     tried={"io_workers": ("1", "3", "8")},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Raise it on large machines."""
     method = ctx.settings.text("io_method")
     if method != "worker":
-        return Skipped(LEVER.name, f"io_method is {method}, which has no workers")
+        return LEVER.skip(f"io_method is {method}, which has no workers")
     found = ctx.settings.text("io_workers")
     target = min(int(ctx.cpu_count) // CPUS_PER_WORKER, CAP)
     if target <= int(found):
-        return Skipped(LEVER.name, f"{found} workers suffice for {ctx.cpu_count:g} CPUs")
-    line = propose(
+        return LEVER.skip(f"{found} workers suffice for {ctx.cpu_count:g} CPUs")
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "io_workers",
         str(target),
         reason=f"a quarter of {ctx.cpu_count:g} CPUs; {found} workers would limit read-ahead of all sessions",
         evidence='PostgreSQL manual, "io_workers"; pgtune uses a quarter of the CPUs too',
     )
-    return lines_or_skipped(LEVER, [line], f"already {target}")
+    return LEVER.planned([line], f"already {target}")

@@ -27,20 +27,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, Maturity, PlanContext, Planned, Risk
 
 LEVER = Lever(
     name="jit",
@@ -52,24 +39,21 @@ LEVER = Lever(
     tried={"jit": ("on", "off")},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Switch it off where it exists."""
     if ctx.settings.text("jit") == "off":
-        return Skipped(LEVER.name, "already off")
+        return LEVER.skip("already off")
     has_jit = ctx.server.capabilities.has_jit
     if not has_jit.is_known:
-        return Skipped(LEVER.name, ctx.why_unknown(has_jit))
+        return LEVER.skip(ctx.why_unknown(has_jit))
     if not has_jit.or_else(default=False):
-        return Skipped(LEVER.name, "this build has no just-in-time compilation, so the setting has no effect")
-    line = propose(
+        return LEVER.skip("this build has no just-in-time compilation, so the setting has no effect")
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "jit",
         "off",
         reason=f"the goal is {ctx.goal}: compilation takes longer than such statements run",
         evidence='PostgreSQL manual, "Just-in-Time Compilation"; GVM-Docker #125: 40 ms became 22 s',
     )
-    return lines_or_skipped(LEVER, [line], "already off")
+    return LEVER.planned([line], "already off")

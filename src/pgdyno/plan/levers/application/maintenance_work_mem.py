@@ -29,8 +29,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base import numbers
 from pgdyno.plan.levers._contract import (
     GB,
@@ -42,12 +40,9 @@ from pgdyno.plan.levers._contract import (
     Need,
     PlanContext,
     PlanLine,
+    Planned,
     Risk,
-    Skipped,
-    detect_settings,
     format_bytes,
-    lines_or_skipped,
-    propose,
 )
 
 SHARE, CAP_BYTES = 1 / 16, 2 * GB
@@ -71,10 +66,8 @@ LEVER = Lever(
     shows_late=True,
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Raise maintenance_work_mem, and give autovacuum a smaller amount if it would inherit that one."""
     autovacuum_bytes = _share_bytes(ctx, AUTOVACUUM_SHARE, AUTOVACUUM_CAP_BYTES)
     found_bytes = ctx.settings.size_bytes("maintenance_work_mem")
@@ -90,15 +83,14 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         _maintenance(ctx, size_bytes),
         _autovacuum(ctx, autovacuum_bytes, larger_bytes) if inherits else None,
     ]
-    return lines_or_skipped(LEVER, lines, _why_nothing(ctx, target_bytes, found_bytes))
+    return LEVER.planned(lines, _why_nothing(ctx, target_bytes, found_bytes))
 
 
 def _maintenance(ctx: PlanContext, size_bytes: int | None) -> PlanLine | None:
     if size_bytes is None:
         return None
-    return propose(
+    return LEVER.propose(
         ctx,
-        LEVER,
         "maintenance_work_mem",
         format_bytes(size_bytes),
         reason=f"at most 1/16 of {numbers.size(ctx.memory_bytes)}, as far as the worst case allows",
@@ -111,9 +103,8 @@ def _autovacuum(ctx: PlanContext, autovacuum_bytes: int, maintenance_bytes: int)
         return None
     workers = ctx.settings.text("autovacuum_max_workers")
     rows_millions = autovacuum_bytes / 6 / 1e6
-    return propose(
+    return LEVER.propose(
         ctx,
-        LEVER,
         "autovacuum_work_mem",
         format_bytes(autovacuum_bytes),
         reason=f"otherwise each of {workers} autovacuum workers may take {numbers.size(maintenance_bytes)}; "

@@ -28,20 +28,14 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.plan.levers._contract import (
     Layer,
     Lever,
     Maturity,
     Need,
     PlanContext,
-    PlanLine,
+    Planned,
     Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
     reserved_connections,
 )
 
@@ -55,25 +49,22 @@ LEVER = Lever(
     needs=(Need.MEMORY,),  # without a limit there is no proof that more connections fit
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Set the requested number, plus the connections reserved for administrators."""
     found = ctx.settings.text("max_connections")
     if ctx.connections is None:
         reason = f"left at {found}: the required number was not stated (--connections)"
-        return Skipped(LEVER.name, reason)
+        return LEVER.skip(reason)
     if ctx.server.is_in_recovery:
         reason = f"left at {found}: a standby must allow at least as many as its primary"
-        return Skipped(LEVER.name, reason)
+        return LEVER.skip(reason)
     reserved = reserved_connections(ctx.settings)
-    line = propose(
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "max_connections",
         str(ctx.connections + reserved),
         reason=f"{ctx.connections} connections were requested, and {reserved} are reserved",
         evidence='PostgreSQL manual, "Connections and Authentication"; stated by the user',
     )
-    return lines_or_skipped(LEVER, [line], f"{found} was requested, with {reserved} reserved")
+    return LEVER.planned([line], f"{found} was requested, with {reserved} reserved")

@@ -33,8 +33,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base import numbers
 from pgdyno.plan.levers._contract import (
     GB,
@@ -45,12 +43,9 @@ from pgdyno.plan.levers._contract import (
     Need,
     PlanContext,
     PlanLine,
+    Planned,
     Risk,
-    Skipped,
-    detect_settings,
     format_bytes,
-    lines_or_skipped,
-    propose,
 )
 
 WAL_BYTES_PER_CPU_S = 3 * MB
@@ -72,10 +67,8 @@ LEVER = Lever(
     shows_late=True,
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Raise it to the size needed between timed checkpoints, as far as the disk allows."""
     found_bytes = ctx.settings.size_bytes("max_wal_size")
     needed_bytes = _needed_bytes(ctx)
@@ -83,16 +76,15 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     free = numbers.size(ctx.free_disk_bytes)
     lines = [_line(ctx, target_bytes, needed_bytes)] if target_bytes > found_bytes else []
     found = ctx.settings.display("max_wal_size")
-    return lines_or_skipped(LEVER, lines, f"{found} is at least the rule's value, with {free} of free disk")
+    return LEVER.planned(lines, f"{found} is at least the rule's value, with {free} of free disk")
 
 
 def _line(ctx: PlanContext, size_bytes: int, needed_bytes: int) -> PlanLine | None:
     timeout = ctx.settings.display("checkpoint_timeout")
     replay_bytes = int(size_bytes / _segments_kept(ctx))
     disk = f"a quarter of {numbers.size(ctx.free_disk_bytes)} of free disk"
-    return propose(
+    return LEVER.propose(
         ctx,
-        LEVER,
         "max_wal_size",
         format_bytes(size_bytes),
         reason=f"{ctx.cpu_count:g} CPUs writing for {timeout} need about {numbers.size(needed_bytes)}; at "

@@ -30,21 +30,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    Need,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, Need, PlanContext, PlanLine, Planned, Risk
 
 MAINTENANCE_CAP = 4  # pgtune's cap; storage soon limits an index build
 
@@ -53,16 +39,13 @@ LEVER = Lever(
     title="parallel workers matched to the CPUs",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
-    maturity=Maturity.PREVIEW,
     settings=("max_worker_processes", "max_parallel_workers", "max_parallel_maintenance_workers"),
     needs=(Need.CPUS, Need.MEMORY),
     moves_with={"max_parallel_workers": "max_worker_processes"},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Raise the values below the number of CPUs; lower none."""
     cpus = int(ctx.cpu_count)
     wanted = {
@@ -71,15 +54,14 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         "max_parallel_maintenance_workers": min(cpus // 2, MAINTENANCE_CAP),
     }
     lines = [_raised(ctx, name, count, cpus) for name, count in wanted.items()]
-    return lines_or_skipped(LEVER, lines, f"the present limits suffice for {cpus} CPUs")
+    return LEVER.planned(lines, f"the present limits suffice for {cpus} CPUs")
 
 
 def _raised(ctx: PlanContext, name: str, count: int, cpus: int) -> PlanLine | None:
     if count <= ctx.settings.number(name):
         return None
-    return propose(
+    return LEVER.propose(
         ctx,
-        LEVER,
         name,
         str(count),
         reason=f"{cpus} CPUs, but only {ctx.settings.text(name)} workers are allowed",

@@ -39,18 +39,7 @@ from itertools import zip_longest
 
 from pgdyno.base import numbers
 from pgdyno.base.facts import Unknown
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk
 from pgdyno.postgres.statements import PlannedStatement, WorkloadStatements
 
 ONE_PLAN = "force_generic_plan"
@@ -65,7 +54,6 @@ LEVER = Lever(
     title="generic plans for prepared statements",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
-    maturity=Maturity.PREVIEW,
     settings=("plan_cache_mode",),
     tried={"plan_cache_mode": ("auto", "force_generic_plan", "force_custom_plan")},
 )
@@ -76,30 +64,27 @@ _TRY = (
     "to undo: ALTER ROLE name RESET plan_cache_mode"
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Plan it for known statements; give advice on a running server."""
     if ctx.settings.text("plan_cache_mode") != "auto":
-        return Skipped(LEVER.name, f"explicitly set to {ctx.settings.text('plan_cache_mode')}")
+        return LEVER.skip(f"explicitly set to {ctx.settings.text('plan_cache_mode')}")
     if ctx.statements is None:
-        return Skipped(LEVER.name, _advice(ctx))
+        return LEVER.skip(_advice(ctx))
     workloads = ctx.statements.value
     if isinstance(workloads, Unknown):
-        return Skipped(LEVER.name, workloads.reason)
+        return LEVER.skip(workloads.reason)
     if (obstacle := _obstacle(workloads)) is not None:
-        return Skipped(LEVER.name, obstacle)
-    line = propose(
+        return LEVER.skip(obstacle)
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "plan_cache_mode",
         ONE_PLAN,
         reason="; ".join(map(_of_workload, workloads)),
         evidence="EXPLAIN EXECUTE here: the generic plan has the same nodes as the custom plans; "
         "sysbench, 8 rounds: +26 % (21 to 32) read-only, +13 % (9.5 to 16.5) read-write",
     )
-    return lines_or_skipped(LEVER, [line], "already set")
+    return LEVER.planned([line], "already set")
 
 
 def _advice(ctx: PlanContext) -> str:

@@ -29,21 +29,8 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base import numbers
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, Maturity, PlanContext, Planned, Risk, Skipped
 
 CHEAP = "1.1"
 ALREADY_CHEAP = 2.0  # values up to this were chosen for flash storage, and pgdyno leaves that choice
@@ -59,25 +46,22 @@ LEVER = Lever(
     tried={"random_page_cost": ("1.1", "2", "4")},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Lower it only for a known reason."""
     if ctx.settings.number("random_page_cost") <= ALREADY_CHEAP:
-        return Skipped(LEVER.name, f"{ctx.settings.text('random_page_cost')} is already low")
+        return LEVER.skip(f"{ctx.settings.text('random_page_cost')} is already low")
     reason = _reason(ctx)
     if isinstance(reason, Skipped):
         return reason
-    line = propose(
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "random_page_cost",
         CHEAP,
         reason=reason,
         evidence='PostgreSQL manual, "random_page_cost"; pgtune and timescaledb-tune use 1.1 too',
     )
-    return lines_or_skipped(LEVER, [line], reason)
+    return LEVER.planned([line], reason)
 
 
 def _reason(ctx: PlanContext) -> str | Skipped:
@@ -87,6 +71,6 @@ def _reason(ctx: PlanContext) -> str | Skipped:
     data_bytes, memory_bytes = ctx.resources.data_bytes.or_none(), ctx.resources.memory_bytes.or_none()
     if data_bytes is None or memory_bytes is None or data_bytes > CACHED_SHARE * memory_bytes:
         if storage is not None:
-            return Skipped(LEVER.name, "storage rotates, and the data is not known to fit into memory")
-        return Skipped(LEVER.name, ctx.why_unknown(ctx.resources.storage))
+            return LEVER.skip("storage rotates, and the data is not known to fit into memory")
+        return LEVER.skip(ctx.why_unknown(ctx.resources.storage))
     return f"{numbers.size(data_bytes)} of data stay cached in {numbers.size(memory_bytes)} of memory"

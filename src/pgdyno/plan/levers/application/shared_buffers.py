@@ -31,8 +31,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base import numbers
 from pgdyno.plan.levers._contract import (
     GB,
@@ -43,13 +41,9 @@ from pgdyno.plan.levers._contract import (
     Maturity,
     Need,
     PlanContext,
-    PlanLine,
+    Planned,
     Risk,
-    Skipped,
-    detect_settings,
     format_bytes,
-    lines_or_skipped,
-    propose,
 )
 
 SHARE = 0.25
@@ -71,35 +65,32 @@ LEVER = Lever(
     tried={"shared_buffers": (0.25, 0.5)},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose the rule's size, or the largest smaller one that fits; never less than at present."""
     found_bytes = ctx.settings.size_bytes("shared_buffers")
     target_bytes, why = _rule(ctx)
     if target_bytes <= found_bytes:
         found = ctx.settings.display("shared_buffers")
-        return Skipped(LEVER.name, f"{found} is at least the rule's value: {why}")
+        return LEVER.skip(f"{found} is at least the rule's value: {why}")
     size_bytes = ctx.largest_that_fits(
         "shared_buffers", _sizes_bytes(target_bytes, found_bytes), work_mem=ctx.default_work_mem
     )
     if size_bytes is None:
         connections = ctx.settings.text("max_connections")
         reason = f"{why}, but in the worst case {connections} connections leave no room for more"
-        return Skipped(LEVER.name, f"{reason}: state how many are needed with --connections")
+        return LEVER.skip(f"{reason}: state how many are needed with --connections")
     if size_bytes < target_bytes:
         why += "; reduced, because the worst case of more would not fit into memory"
-    line = propose(
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "shared_buffers",
         format_bytes(size_bytes),
         reason=why,
         evidence='PostgreSQL manual, "shared_buffers": 25 %, up to 40 %; pgdyno pilot: with a larger WAL '
         "×1.19 read-only, ×1.18 read-write (sysbench, 612 MB of data)",
     )
-    return lines_or_skipped(LEVER, [line], why)
+    return LEVER.planned([line], why)
 
 
 def _rule(ctx: PlanContext) -> tuple[int, str]:

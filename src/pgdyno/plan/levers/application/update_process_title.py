@@ -27,47 +27,30 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk
 
 LEVER = Lever(
     name="update_process_title",
     title="no process title updates per statement",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
-    maturity=Maturity.PREVIEW,
     settings=("update_process_title",),
     tried={"update_process_title": ("on", "off")},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Switch it off on scratch servers, where no one reads the titles."""
     if ctx.settings.text("update_process_title") == "off":
-        return Skipped(LEVER.name, "already off")
+        return LEVER.skip("already off")
     if not ctx.is_scratch:
         reason = "off saves three writes per statement, but ps and top no longer show a backend's activity"
-        return Skipped(LEVER.name, reason)
-    line = propose(
+        return LEVER.skip(reason)
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "update_process_title",
         "off",
         reason="three fewer writes per statement; a scratch server does not need process titles",
         evidence='PostgreSQL manual, "update_process_title"; on Windows it is off by default',
     )
-    return lines_or_skipped(LEVER, [line], "already off")
+    return LEVER.planned([line], "already off")

@@ -27,22 +27,8 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base import numbers
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    owner_of,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, Maturity, PlanContext, Planned, Risk, owner_of
 
 AUTOMATIC = "-1"
 SHARE_OF_SHARED_BUFFERS = 32
@@ -58,28 +44,25 @@ LEVER = Lever(
     tried={"wal_buffers": ("4MB", "16MB", "64MB")},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose automatic sizing only where it is larger than the present value."""
     automatic_bytes = _automatic_bytes(ctx)
     automatic = f"automatic sizing gives {numbers.size(automatic_bytes)}"
     is_automatic = owner_of(ctx.settings.guc("wal_buffers")) is None
     if is_automatic or ctx.settings.text("wal_buffers") == AUTOMATIC:
-        return Skipped(LEVER.name, automatic)
+        return LEVER.skip(automatic)
     found = ctx.settings.display("wal_buffers")
     if ctx.settings.size_bytes("wal_buffers") >= automatic_bytes:
-        return Skipped(LEVER.name, f"{found} is at least the automatic size; {automatic}")
-    line = propose(
+        return LEVER.skip(f"{found} is at least the automatic size; {automatic}")
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "wal_buffers",
         AUTOMATIC,
         reason=f"{automatic}, more than the configured {found}",
         evidence='PostgreSQL manual, "wal_buffers"',
     )
-    return lines_or_skipped(LEVER, [line], automatic)
+    return LEVER.planned([line], automatic)
 
 
 def _automatic_bytes(ctx: PlanContext) -> int:

@@ -37,56 +37,39 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base import numbers
 from pgdyno.base.facts import Unknown
 from pgdyno.host.probes import LZ4, PageCompression
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_settings,
-    lines_or_skipped,
-    propose,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk
 
 LEVER = Lever(
     name="wal_compression",
     title="WAL compressed with LZ4",
     layer=Layer.APPLICATION,
     risk=Risk.SAFE,
-    maturity=Maturity.PREVIEW,
     settings=("wal_compression",),
     tried={"wal_compression": ("off", "pglz", "lz4", "zstd")},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose LZ4 if it is available and pays off; leave an explicit zstd unchanged."""
     if (obstacle := _obstacle(ctx)) is not None:
-        return Skipped(LEVER.name, obstacle)
+        return LEVER.skip(obstacle)
     pages = _pages(ctx)
     if isinstance(pages, Unknown):
-        return Skipped(LEVER.name, f"the benefit is not known: {pages.reason}")
+        return LEVER.skip(f"the benefit is not known: {pages.reason}")
     if pages.saved_us <= pages.compression_us:
-        return Skipped(LEVER.name, f"not worthwhile: {_measured(pages)}")
-    line = propose(
+        return LEVER.skip(f"not worthwhile: {_measured(pages)}")
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "wal_compression",
         LZ4,
         reason=_measured(pages),
         evidence="sampled pages of this server; smalldatum.blogspot.com, 2022-05: Insert Benchmark with lz4, "
         "zstd, pglz and none",
     )
-    return lines_or_skipped(LEVER, [line], f"already {LZ4}")
+    return LEVER.planned([line], f"already {LZ4}")
 
 
 def _obstacle(ctx: PlanContext) -> str | None:

@@ -32,8 +32,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base import numbers
 from pgdyno.base.facts import Unknown
 from pgdyno.plan.levers._contract import (
@@ -42,13 +40,9 @@ from pgdyno.plan.levers._contract import (
     Maturity,
     Need,
     PlanContext,
-    PlanLine,
+    Planned,
     Risk,
-    Skipped,
-    detect_settings,
     format_bytes,
-    lines_or_skipped,
-    propose,
 )
 
 KEPT = 4  # divisor: this part of max_wal_size is kept
@@ -66,27 +60,24 @@ LEVER = Lever(
     shows_late=True,
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Keep a quarter of max_wal_size, if the disk has room and less is kept now."""
     size_bytes = ctx.settings.size_bytes("max_wal_size") // KEPT
     found = ctx.settings.display("min_wal_size")
     if size_bytes <= ctx.settings.size_bytes("min_wal_size"):
-        return Skipped(LEVER.name, f"{found} is a quarter of max_wal_size or more")
+        return LEVER.skip(f"{found} is a quarter of max_wal_size or more")
     if size_bytes > ctx.free_disk_bytes // FREE_DISK:
         size, free = numbers.size(size_bytes), numbers.size(ctx.free_disk_bytes)
-        return Skipped(LEVER.name, f"left at {found}: {size} is more than 1/16 of the free disk, {free}")
-    line = propose(
+        return LEVER.skip(f"left at {found}: {size} is more than 1/16 of the free disk, {free}")
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "min_wal_size",
         format_bytes(size_bytes),
         reason=f"a quarter of max_wal_size is kept for reuse, so bursts create no segments; {_made(ctx)}",
         evidence='PostgreSQL manual, "min_wal_size"; pgtune keeps a quarter too',
     )
-    return lines_or_skipped(LEVER, [line], f"already {found}")
+    return LEVER.planned([line], f"already {found}")
 
 
 def _made(ctx: PlanContext) -> str:

@@ -29,8 +29,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.base import numbers
 from pgdyno.plan.levers._contract import (
     KB,
@@ -42,13 +40,9 @@ from pgdyno.plan.levers._contract import (
     Maturity,
     Need,
     PlanContext,
-    PlanLine,
+    Planned,
     Risk,
-    Skipped,
-    detect_settings,
     format_bytes,
-    lines_or_skipped,
-    propose,
 )
 
 SIZES_BYTES = (
@@ -77,38 +71,33 @@ LEVER = Lever(
     tried={"work_mem": (0.25, 4.0)},
 )
 
-detect = detect_settings(LEVER)
 
-
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose the largest size that fits, or a smaller one if the present one does not."""
     found_bytes = ctx.settings.size_bytes("work_mem")
     fitting_bytes = ctx.largest_that_fits("work_mem", SIZES_BYTES)
     if fitting_bytes is None:
-        return Skipped(LEVER.name, f"not even {numbers.size(SIZES_BYTES[-1])} for every connection would fit")
+        return LEVER.skip(f"not even {numbers.size(SIZES_BYTES[-1])} for every connection would fit")
     if fitting_bytes >= found_bytes * WORTH_A_CHANGE:
         return _line(
             ctx, fitting_bytes, f"all {_connections(ctx)} connections can use it at once within memory"
         )
     if _present_fits(ctx):
         found = ctx.settings.display("work_mem")
-        return Skipped(
-            LEVER.name, f"left at {found}: much more for {_connections(ctx)} connections would not fit"
-        )
+        return LEVER.skip(f"left at {found}: much more for {_connections(ctx)} connections would not fit")
     reason = f"lowered: at present {_connections(ctx)} connections could need more than the available memory"
     return _line(ctx, fitting_bytes, reason)
 
 
-def _line(ctx: PlanContext, size_bytes: int, reason: str) -> Sequence[PlanLine] | Skipped:
-    line = propose(
+def _line(ctx: PlanContext, size_bytes: int, reason: str) -> Planned:
+    line = LEVER.propose(
         ctx,
-        LEVER,
         "work_mem",
         format_bytes(size_bytes),
         reason=reason,
         evidence='PostgreSQL manual, "work_mem"; the memory proof of this plan',
     )
-    return lines_or_skipped(LEVER, [line], reason)
+    return LEVER.planned([line], reason)
 
 
 def _present_fits(ctx: PlanContext) -> bool:

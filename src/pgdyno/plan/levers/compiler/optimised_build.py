@@ -32,8 +32,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.plan.levers._contract import (
     SERVER,
     Change,
@@ -41,9 +39,9 @@ from pgdyno.plan.levers._contract import (
     Effect,
     Layer,
     Lever,
-    Maturity,
     PlanContext,
     PlanLine,
+    Planned,
     Risk,
     Skipped,
     State,
@@ -54,7 +52,6 @@ LEVER = Lever(
     title="a build for this CPU and this load",
     layer=Layer.COMPILER,
     risk=Risk.RESTART,
-    maturity=Maturity.PREVIEW,
     chooses_server=True,
 )
 _ATTACHED = (
@@ -71,17 +68,17 @@ def detect(ctx: PlanContext) -> Detected:
     return Detected(State.OFF, f"{outcome[0].change.value} is available")
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Choose the strongest build of the same major version, the newest of several equals."""
     if ctx.builds is None:
-        return Skipped(LEVER.name, _ATTACHED)
+        return LEVER.skip(_ATTACHED)
     release = divmod(ctx.server.version_num, 10_000)
     major = release[0]
     fitting = [one for one in ctx.builds if one.major == major and one.release >= release]
     if not fitting:
         how = f"pgdyno build --source debian:{major} creates one"
         of = f"PostgreSQL {ctx.server.version} or a later {major}"
-        return Skipped(LEVER.name, f"no verified build of {of} is available; {how}")
+        return LEVER.skip(f"no verified build of {of} is available; {how}")
     chosen = max(fitting, key=lambda one: one.strength)  # the first, newest, of equals
     return (
         PlanLine(

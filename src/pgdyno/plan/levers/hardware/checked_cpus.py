@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pgdyno.plan.levers._contract import Check, Layer, Lever, Maturity, PlanContext, Risk, is_virtual
+from pgdyno.plan.levers._contract import Check, Layer, Lever, PlanContext, Risk, is_virtual
 from pgdyno.postgres.server import Atomics
 
 OPTIONS = "host.kernel.profile_options"
@@ -114,7 +114,6 @@ CHECKS = (
             title="a kernel built with a profile",
             layer=Layer.HARDWARE,
             risk=Risk.REBOOT,
-            maturity=Maturity.PREVIEW,
             facts=(OPTIONS,),
         ),
         _kernel_profile,
@@ -135,7 +134,6 @@ CHECKS = (
             title="atomic operations in one instruction",
             layer=Layer.HARDWARE,
             risk=Risk.RESTART,
-            maturity=Maturity.PREVIEW,
             facts=(ATOMICS, FEATURES),
         ),
         _lse_atomics,
@@ -156,7 +154,6 @@ CHECKS = (
             title="mitigations of CPU vulnerabilities",
             layer=Layer.HARDWARE,
             risk=Risk.REBOOT,
-            maturity=Maturity.PREVIEW,
             facts=(ANSWERS,),
         ),
         _mitigations,
@@ -175,7 +172,6 @@ CHECKS = (
             title="processors divided into NUMA nodes",
             layer=Layer.HARDWARE,
             risk=Risk.REBOOT,
-            maturity=Maturity.PREVIEW,
             facts=(NODES, SOCKETS),
         ),
         _numa_clustering,
@@ -194,7 +190,6 @@ CHECKS = (
             title="two threads on each core",
             layer=Layer.HARDWARE,
             risk=Risk.REBOOT,
-            maturity=Maturity.PREVIEW,
             reads=(CONTROL,),
             facts=(IS_ACTIVE, CPUS, CORES),
         ),

@@ -29,20 +29,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk
 
 # Each policy once: the directories cpu0, cpu1, … show the policy of each CPU repeatedly.
 POLICY = "/sys/devices/system/cpu/cpufreq/*"
@@ -55,19 +42,17 @@ LEVER = Lever(
     title="CPUs at their highest frequency",
     layer=Layer.HARDWARE,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(POLICY + GOVERNOR,),
     reads=(POLICY + OFFERED,),
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose performance for every policy that offers it."""
     paths = ctx.files(POLICY + GOVERNOR)
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             path,
             PERFORMANCE,
             reason=f"with {ctx.value(path)}, a CPU may still be slow when a short statement begins",
@@ -77,7 +62,4 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         if PERFORMANCE in (ctx.value(path.removesuffix(GOVERNOR) + OFFERED) or "").split()
     ]
     found = ", ".join(sorted({ctx.value(path) or "none" for path in paths}))
-    return lines_or_skipped(LEVER, lines, f"the governor is {found}, and no faster one is available")
-
-
-detect = detect_files(LEVER, plan)
+    return LEVER.planned(lines, f"the governor is {found}, and no faster one is available")

@@ -27,20 +27,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk
 
 POLICY = "/sys/devices/system/cpu/cpufreq/*"
 PREFERENCE = "/energy_performance_preference"
@@ -54,20 +41,18 @@ LEVER = Lever(
     title="processors prefer speed to saving energy",
     layer=Layer.HARDWARE,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(POLICY + PREFERENCE,),
     reads=(POLICY + OFFERED, POLICY + GOVERNOR, POLICY + DRIVER),
     order_after={"cpu_governor": "the governor performance may set the preference itself"},
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose performance where nothing else sets it."""
     paths = ctx.files(POLICY + PREFERENCE)
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             path,
             PERFORMANCE,
             reason=f"with {ctx.value(path)}, the processor raises its frequency late to save energy",
@@ -78,8 +63,8 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     ]
     found = ", ".join(sorted({ctx.value(path) or "none" for path in paths}))
     if any(_is_set_by_governor(ctx, path) for path in paths):
-        return lines_or_skipped(LEVER, lines, f"the governor performance sets it; found: {found}")
-    return lines_or_skipped(LEVER, lines, f"the preference is {found}, and no faster one is available")
+        return LEVER.planned(lines, f"the governor performance sets it; found: {found}")
+    return LEVER.planned(lines, f"the preference is {found}, and no faster one is available")
 
 
 def _is_set_by_governor(ctx: PlanContext, path: str) -> bool:
@@ -90,6 +75,3 @@ def _is_set_by_governor(ctx: PlanContext, path: str) -> bool:
 
 def _of_policy(ctx: PlanContext, path: str, name: str) -> str:
     return ctx.value(path.removesuffix(PREFERENCE) + name) or ""
-
-
-detect = detect_files(LEVER, plan)

@@ -29,20 +29,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk
 
 STATE = "/sys/devices/system/cpu/*/cpuidle/*"
 DISABLE, LATENCY = "/disable", "/latency"
@@ -56,7 +43,6 @@ LEVER = Lever(
     title="no deep idle states",
     layer=Layer.HARDWARE,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(STATE + DISABLE,),
     reads=(STATE + LATENCY, NAMES, ALLOWED),
     touches_wakeups=True,
@@ -64,15 +50,14 @@ LEVER = Lever(
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose to disable idle states with a long exit latency."""
     if (allowed := ctx.files(ALLOWED)) and all(ctx.value(path) == NO_LATENCY for path in allowed):
-        return Skipped(LEVER.name, "idle CPUs do not sleep: pm_qos_resume_latency_us is n/a on all of them")
+        return LEVER.skip("idle CPUs do not sleep: pm_qos_resume_latency_us is n/a on all of them")
     latencies_us = {path: _latency_us(ctx, path) for path in ctx.files(STATE + DISABLE)}
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             path,
             "1",
             reason=f"leaving {_name(ctx, path)} takes up to {latency_us} µs",
@@ -83,9 +68,9 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     ]
     if lines:
         already = f"all states that take {LIMIT_US} µs or more to leave are already disabled"
-        return lines_or_skipped(LEVER, lines, already)
+        return LEVER.planned(lines, already)
     slowest_us = max(latencies_us.values())
-    return Skipped(LEVER.name, f"no state takes {LIMIT_US} µs to leave; the slowest: {slowest_us} µs")
+    return LEVER.skip(f"no state takes {LIMIT_US} µs to leave; the slowest: {slowest_us} µs")
 
 
 def _latency_us(ctx: PlanContext, path: str) -> int:
@@ -98,6 +83,3 @@ def _name(ctx: PlanContext, path: str) -> str:
     """Return a state's name, such as C6; it is the same on all CPUs."""
     state = path.split("/")[-2]
     return ctx.value(NAMES.replace("*", state)) or state
-
-
-detect = detect_files(LEVER, plan)

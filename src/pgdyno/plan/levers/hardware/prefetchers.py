@@ -34,24 +34,13 @@ References:
 from __future__ import annotations
 
 from pgdyno.host.msr import PREFETCHERS, Register, register_of
-from pgdyno.plan.levers._contract import (
-    Detected,
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    Risk,
-    Skipped,
-    State,
-    why_absent,
-)
+from pgdyno.plan.levers._contract import Detected, Layer, Lever, PlanContext, Risk, Skipped, State, why_absent
 
 LEVER = Lever(
     name="prefetchers",
     title="hardware prefetching of the processor",
     layer=Layer.HARDWARE,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=tuple(f"/dev/cpu/*/msr:{number:#x}" for number in PREFETCHERS),
     is_instant=True,
 )
@@ -70,8 +59,7 @@ def plan(ctx: PlanContext) -> Skipped:
     """Plan nothing: only a measurement can show whether it helps or hurts."""
     found = _values(ctx)
     key, (_, value) = next(iter(found.items()))
-    return Skipped(
-        LEVER.name,
+    return LEVER.skip(
         f"an experiment, not a rule: {_shown(found)}; a variant turns some off, for example "
         f"{key}={value | 1:#x} and so on for every CPU",
     )

@@ -41,7 +41,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pgdyno.base.facts import Unknown
 from pgdyno.host.cache_allocation import (
@@ -65,11 +65,10 @@ from pgdyno.plan.levers._contract import (
     Effect,
     Layer,
     Lever,
-    Maturity,
     PlanContext,
     PlanLine,
+    Planned,
     Risk,
-    Skipped,
     State,
     format_bytes,
 )
@@ -79,7 +78,6 @@ LEVER = Lever(
     title="cache reserved for the server's instructions",
     layer=Layer.MICROARCHITECTURE,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     facts=("host.cpu.isa_features",),
     divides_caches=True,
     is_named_only=True,
@@ -105,19 +103,19 @@ def detect(ctx: PlanContext) -> Detected:
     return Detected(State.OFF, "; ".join(_described(name, one) for name, one in found.caches.items()))
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Divide the last-level cache, or mount the file system that shows the possible divisions."""
     found = _allocation(ctx)
     if isinstance(found, str):
-        return Skipped(LEVER.name, f"not available: {found}")
+        return LEVER.skip(f"not available: {found}")
     obstacle = _obstacle(ctx, found)
     if obstacle is not None:
-        return Skipped(LEVER.name, obstacle)
+        return LEVER.skip(obstacle)
     if not found.is_mounted:
         return _mounting(ctx)
     directory: str | None = ctx.fact("server.data_directory").or_none()
     if directory is None:
-        return Skipped(LEVER.name, f"not available: {ctx.why_unknown(ctx.fact('server.data_directory'))}")
+        return LEVER.skip(f"not available: {ctx.why_unknown(ctx.fact('server.data_directory'))}")
     return _dividing(ctx, found, directory)
 
 
@@ -153,12 +151,11 @@ def _technologies(ctx: PlanContext) -> tuple[str, ...]:
     return tuple(name for name in TECHNOLOGIES if name in ctx.known("host.cpu.isa_features"))
 
 
-def _mounting(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def _mounting(ctx: PlanContext) -> Planned:
     """Plan to mount the file system, with CDP if the processor has it."""
     technologies = _technologies(ctx)
     if "cat_l3" not in technologies:
-        return Skipped(
-            LEVER.name,
+        return LEVER.skip(
             f"whether {RESCTRL} can divide the last-level cache is known only when it is mounted: "
             f"mount -t resctrl resctrl {RESCTRL}, then plan again",
         )
@@ -168,43 +165,40 @@ def _mounting(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     return (_line(change, f"{reason}, and the next advise plans one", f"umount {RESCTRL}"),)
 
 
-def _dividing(ctx: PlanContext, found: CacheAllocation, directory: str) -> Sequence[PlanLine] | Skipped:
+def _dividing(ctx: PlanContext, found: CacheAllocation, directory: str) -> Planned:
     """Plan the group: divide between code and data, or between the server and others."""
     if {"L3CODE", "L3DATA"} <= found.caches.keys():
         return _by_code_and_data(ctx, found, directory)
     if "L3" not in found.caches:
-        return Skipped(LEVER.name, "not available: the last-level cache cannot be divided here")
+        return LEVER.skip("not available: the last-level cache cannot be divided here")
     if "cdp_l3" in _technologies(ctx):
-        return Skipped(
-            LEVER.name,
+        return LEVER.skip(
             f"{RESCTRL} is mounted without cdp, which this processor supports: unmount it, then plan again",
         )
     return _by_server_and_others(found, directory)
 
 
-def _by_code_and_data(
-    ctx: PlanContext, found: CacheAllocation, directory: str
-) -> Sequence[PlanLine] | Skipped:
+def _by_code_and_data(ctx: PlanContext, found: CacheAllocation, directory: str) -> Planned:
     cache, l3_bytes = found.caches["L3DATA"], ctx.fact("host.cpu.l3_bytes").or_none()
     if l3_bytes is None:
-        return Skipped(LEVER.name, f"not available: {ctx.why_unknown(ctx.fact('host.cpu.l3_bytes'))}")
+        return LEVER.skip(f"not available: {ctx.why_unknown(ctx.fact('host.cpu.l3_bytes'))}")
     part_bytes = l3_bytes // cache.parts
     count = max(cache.least_parts, min(-(-_CODE_BYTES // part_bytes), cache.parts // _AT_MOST))
     kept = cache.end_without_devices(count)
     if kept is None or cache.groups_at_most < _GROUPS:
-        return Skipped(LEVER.name, _too_few(cache))
+        return LEVER.skip(_too_few(cache))
     masks = {"L3CODE": cache.mask, "L3DATA": cache.mask & ~kept}
     share = f"{count} of {cache.parts} parts, {format_bytes(part_bytes)} each, are reserved for code"
     why = f"it has at most {format_bytes(_CODE_BYTES)}, and the server's data no longer evicts it"
     return (_group(masks, found, directory, f"{share}: {why}"),)
 
 
-def _by_server_and_others(found: CacheAllocation, directory: str) -> Sequence[PlanLine] | Skipped:
+def _by_server_and_others(found: CacheAllocation, directory: str) -> Planned:
     cache = found.caches["L3"]
     count = max(cache.least_parts, cache.parts // _AT_MOST)
     theirs = cache.low_end(count) if cache.shared_parts & cache.low_end(count) else cache.high_end(count)
     if count >= cache.parts or cache.groups_at_most < _GROUPS:
-        return Skipped(LEVER.name, _too_few(cache))
+        return LEVER.skip(_too_few(cache))
     reason = f"without CDP code cannot be separated: other tasks have {count} of {cache.parts} parts"
     return (
         _group({"L3": cache.mask & ~theirs}, found, directory, f"{reason}, the server all others"),

@@ -37,16 +37,13 @@ from pgdyno.host.host import BlockDevice
 from pgdyno.plan.levers._contract import (
     Layer,
     Lever,
-    Maturity,
     Need,
     PlanContext,
-    PlanLine,
+    Planned,
     Risk,
     Skipped,
     detect_files,
     is_virtual,
-    lines_or_skipped,
-    propose_file,
 )
 
 WANTED: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -62,7 +59,6 @@ LEVER = Lever(
     title="less kernel work per disk request",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=tuple(WANTED),
     needs=(Need.DISKS,),
     is_instant=True,
@@ -76,15 +72,14 @@ def plan(ctx: PlanContext) -> Skipped:
     if isinstance(found, Skipped):
         return found
     values = ",".join(f"{line.change.key}={line.change.value}" for line in found)
-    return Skipped(LEVER.name, f"reported only: its benefit is not measured; to try in a variant: {values}")
+    return LEVER.skip(f"reported only: its benefit is not measured; to try in a variant: {values}")
 
 
-def _lines(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def _lines(ctx: PlanContext) -> Planned:
     disks = [disk for disk in ctx.disks if not _has_head(ctx, disk)]
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             pattern.replace("*", disk.name),
             value,
             reason=f"{why} on {disk.name}",
@@ -93,7 +88,7 @@ def _lines(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         for disk in disks
         for pattern, (value, why) in WANTED.items()
     ]
-    return lines_or_skipped(LEVER, lines, "already set" if disks else "a rotating disk benefits from merging")
+    return LEVER.planned(lines, "already set" if disks else "a rotating disk benefits from merging")
 
 
 def _has_head(ctx: PlanContext, disk: BlockDevice) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from pgdyno.host.cpu_list import format_cpu_list
-from pgdyno.plan.levers._contract import Check, Layer, Lever, Maturity, PlanContext, Risk
+from pgdyno.plan.levers._contract import Check, Layer, Lever, PlanContext, Risk
 
 ALLOWED, ONLINE = "host.limits.cpuset", "host.cpu.logical_count"
 FEWEST_CPUS = 4  # arbitrary: with fewer, one CPU is too large a share to give away
@@ -73,7 +73,6 @@ CHECKS = (
             title="a server confined to some CPUs",
             layer=Layer.SYSTEM,
             risk=Risk.SHARED,
-            maturity=Maturity.PREVIEW,
             facts=(ALLOWED, ONLINE),
         ),
         _cpu_pinning,
@@ -98,7 +97,6 @@ CHECKS = (
             title="the kernel's preemption model",
             layer=Layer.SYSTEM,
             risk=Risk.SHARED,
-            maturity=Maturity.PREVIEW,
             reads=(MODELS,),
             order_after={"huge_page_pool": "with huge pages the model has little effect"},
         ),

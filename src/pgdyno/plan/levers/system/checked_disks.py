@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pgdyno.base import numbers
 from pgdyno.host.host import Mount
-from pgdyno.plan.levers._contract import Check, Layer, Lever, Maturity, Need, PlanContext, Risk
+from pgdyno.plan.levers._contract import Check, Layer, Lever, Need, PlanContext, Risk
 
 LARGEST = "/sys/block/*/queue/atomic_write_unit_max_bytes"
 LENGTHS = "/sys/block/*/queue/nr_requests"
@@ -102,7 +102,6 @@ CHECKS = (
             title="atomic page writes by the storage",
             layer=Layer.SYSTEM,
             risk=Risk.SAFE,
-            maturity=Maturity.PREVIEW,
             reads=(LARGEST,),
             needs=(Need.DISKS,),
         ),
@@ -121,7 +120,6 @@ CHECKS = (
             title="queue length of a disk",
             layer=Layer.SYSTEM,
             risk=Risk.SHARED,
-            maturity=Maturity.PREVIEW,
             reads=(LENGTHS,),
             needs=(Need.DISKS,),
             order_after={"io_scheduler": "choosing a scheduler resets the length"},
@@ -141,7 +139,6 @@ CHECKS = (
             title="no access times, no immediate trimming",
             layer=Layer.SYSTEM,
             risk=Risk.SHARED,
-            maturity=Maturity.PREVIEW,
             facts=(MOUNTS, DIRECTORY),
         ),
         _mount_options,
@@ -160,7 +157,6 @@ CHECKS = (
             title="a separate disk for the WAL",
             layer=Layer.SYSTEM,
             risk=Risk.RESTART,
-            maturity=Maturity.PREVIEW,
             facts=(MOUNTS, DIRECTORY),
         ),
         _wal_device,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pgdyno.base import numbers
 from pgdyno.host.cpu_list import parse_cpu_list
 from pgdyno.host.host import Nic
-from pgdyno.plan.levers._contract import Check, Layer, Lever, Maturity, Need, PlanContext, Risk, sysctl_path
+from pgdyno.plan.levers._contract import Check, Layer, Lever, Need, PlanContext, Risk, sysctl_path
 from pgdyno.plan.levers.system._network import nics, nothing_to_gain
 
 WAITS = {name: sysctl_path(f"net.core.{name}") for name in ("busy_read", "busy_poll")}
@@ -172,7 +172,6 @@ CHECKS = (
             title="busy polling for packets",
             layer=Layer.SYSTEM,
             risk=Risk.SHARED,
-            maturity=Maturity.PREVIEW,
             reads=tuple(WAITS.values()),
             needs=(Need.CPUS,),
             order_after={"max_connections": "more clients than CPUs cannot all poll"},
@@ -193,7 +192,6 @@ CHECKS = (
             title="fewer interrupts per packet",
             layer=Layer.SYSTEM,
             risk=Risk.SHARED,
-            maturity=Maturity.PREVIEW,
             reads=(CARD + EMPTY_POLLS, CARD + WAITS_NS),
             is_instant=True,
         ),
@@ -216,7 +214,6 @@ CHECKS = (
             title="interrupts of a network card on few CPUs",
             layer=Layer.SYSTEM,
             risk=Risk.SHARED,
-            maturity=Maturity.PREVIEW,
             reads=(AFFINITIES,),
         ),
         _over_a_network(_irq_affinity),
@@ -236,7 +233,6 @@ CHECKS = (
             title="TCP buffers for distant clients",
             layer=Layer.SYSTEM,
             risk=Risk.SHARED,
-            maturity=Maturity.PREVIEW,
             reads=(SENT, RECEIVED),
         ),
         _over_a_network(_tcp_buffers),
@@ -254,7 +250,6 @@ CHECKS = (
             title="detection of dead client connections",
             layer=Layer.SYSTEM,
             risk=Risk.SHARED,
-            maturity=Maturity.PREVIEW,
             reads=(IDLE, INTERVAL, PROBES),
         ),
         _over_a_network(_tcp_keepalive),

@@ -37,21 +37,8 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.host.cpu_idling import HALT_POLLING, LATENCY, LONGEST_POLL_NS, POLL_NS, POLLING
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk
 
 NO_LATENCY = "n/a"
 DRIVER = "/sys/devices/system/cpu/cpuidle/current_driver"
@@ -66,7 +53,6 @@ LEVER = Lever(
     title="idle CPUs poll before they sleep",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(*POLLING, LATENCY),
     reads=(DRIVER,),
     facts=("host.cpu.virtualisation",),
@@ -75,7 +61,7 @@ LEVER = Lever(
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose the parameters for the machine's cpuidle driver."""
     machine = str(ctx.known("host.cpu.virtualisation"))
     driver = ctx.value(DRIVER) or NONE
@@ -84,20 +70,19 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
     if driver not in (NONE, HALTPOLL):
         return _no_latency(ctx, driver)
     if "kvm" in machine:
-        return Skipped(LEVER.name, _ADVICE)
-    return Skipped(LEVER.name, f"no driver puts idle CPUs to sleep (cpuidle driver: {driver})")
+        return LEVER.skip(_ADVICE)
+    return LEVER.skip(f"no driver puts idle CPUs to sleep (cpuidle driver: {driver})")
 
 
-def _polling(ctx: PlanContext, machine: str) -> Sequence[PlanLine] | Skipped:
+def _polling(ctx: PlanContext, machine: str) -> Planned:
     found = ctx.value(POLL_NS) or ""
     if "kvm" not in machine:
-        return Skipped(LEVER.name, f"haltpoll is for KVM guests, and this is a guest of: {machine}")
+        return LEVER.skip(f"haltpoll is for KVM guests, and this is a guest of: {machine}")
     if found.isdecimal() and int(found) >= LONGEST_POLL_NS:
-        return Skipped(LEVER.name, f"idle CPUs already poll for {found} ns")
+        return LEVER.skip(f"idle CPUs already poll for {found} ns")
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             path,
             value,
             reason=f"a CPU polls for {found} ns and then halts; the hypervisor must wake a halted CPU",
@@ -105,14 +90,13 @@ def _polling(ctx: PlanContext, machine: str) -> Sequence[PlanLine] | Skipped:
         )
         for path, value in POLLING.items()
     ]
-    return lines_or_skipped(LEVER, lines, "idle CPUs already poll")
+    return LEVER.planned(lines, "idle CPUs already poll")
 
 
-def _no_latency(ctx: PlanContext, driver: str) -> Sequence[PlanLine] | Skipped:
+def _no_latency(ctx: PlanContext, driver: str) -> Planned:
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             path,
             NO_LATENCY,
             reason=f"{driver} puts idle CPUs to sleep, and statements wait for their wake-up",
@@ -120,7 +104,4 @@ def _no_latency(ctx: PlanContext, driver: str) -> Sequence[PlanLine] | Skipped:
         )
         for path in ctx.files(LATENCY)
     ]
-    return lines_or_skipped(LEVER, lines, f"{driver} is already not allowed any latency")
-
-
-detect = detect_files(LEVER, plan)
+    return LEVER.planned(lines, f"{driver} is already not allowed any latency")

@@ -35,7 +35,6 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from pgdyno.base import numbers
 from pgdyno.model.plans.plan import Effect
@@ -49,12 +48,9 @@ from pgdyno.plan.levers._contract import (
     Maturity,
     Need,
     PlanContext,
-    PlanLine,
+    Planned,
     Risk,
-    Skipped,
     State,
-    lines_or_skipped,
-    propose_file,
     shared_memory_bytes,
     why_absent,
 )
@@ -98,13 +94,13 @@ def detect(ctx: PlanContext) -> Detected:
     )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose a pool that holds the planned shared memory."""
     pool = ctx.resources.huge_pages.or_none()
     if pool is None:
-        return Skipped(LEVER.name, ctx.why_unknown(ctx.resources.huge_pages))
+        return LEVER.skip(ctx.why_unknown(ctx.resources.huge_pages))
     if ctx.settings.text("huge_pages") == "off":
-        return Skipped(LEVER.name, "the server does not use huge pages: huge_pages is off")
+        return LEVER.skip("the server does not use huge pages: huge_pages is off")
     size_bytes, margin_bytes, how = _shared_memory(ctx)
     least, needed = (math.ceil(size / pool.page_bytes) for size in (size_bytes, size_bytes + margin_bytes))
     facts = (
@@ -112,28 +108,26 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         f"{numbers.size(pool.page_bytes)}"
     )
     if pool.usable >= least:
-        return Skipped(LEVER.name, f"{facts}; {pool.usable} are available")
+        return LEVER.skip(f"{facts}; {pool.usable} are available")
     surplus = _possible_surplus(ctx, pool)
     if surplus and pool.usable + surplus >= least:
-        return Skipped(
-            LEVER.name,
+        return LEVER.skip(
             f"{facts}; {pool.usable} are available, and the kernel may add {surplus} surplus pages at the "
             "server's start (nr_overcommit_hugepages), if memory is not fragmented by then",
         )
     if obstacle := _obstacle(ctx, pool, size_bytes, needed):
-        return Skipped(LEVER.name, f"{facts}; {obstacle}")
+        return LEVER.skip(f"{facts}; {obstacle}")
     path = f"{_directory(pool)}/nr_hugepages"
     reserved = int(ctx.value(path) or 0)
-    line = propose_file(
+    line = LEVER.propose_file(
         ctx,
-        LEVER,
         path,
         str(reserved - pool.usable + needed),
         reason=f"{facts}, and {pool.usable} are available{_alternative(pool, needed)}",
         evidence='PostgreSQL manual, "Linux Huge Pages"; pgdyno pilot: ×1.08 read-only, ×1.10 read-write',
         effect=Effect.RESTART,  # a server allocates its pages at start
     )
-    return lines_or_skipped(LEVER, [line], facts)
+    return LEVER.planned([line], facts)
 
 
 def _directory(pool: HugePages) -> str:

@@ -38,17 +38,12 @@ from pgdyno.host.host import BlockDevice
 from pgdyno.plan.levers._contract import (
     Layer,
     Lever,
-    Maturity,
     Need,
     PlanContext,
-    PlanLine,
+    Planned,
     Risk,
-    Skipped,
     choices_in,
-    detect_files,
     is_virtual,
-    lines_or_skipped,
-    propose_file,
 )
 
 SCHEDULERS = "/sys/block/*/queue/scheduler"
@@ -59,7 +54,6 @@ LEVER = Lever(
     title="no I/O scheduler for disks without moving heads",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(SCHEDULERS,),
     needs=(Need.DISKS,),
     is_instant=True,
@@ -67,13 +61,12 @@ LEVER = Lever(
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose none for the server's disks."""
     left = {disk.name: _why_left(ctx, disk) for disk in ctx.disks}
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             _path(disk),
             NONE,
             reason=f"{ctx.value(_path(disk))} sorts and delays requests for a disk head, but {disk.name} has "
@@ -83,7 +76,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         for disk in ctx.disks
         if left[disk.name] is None
     ]
-    return lines_or_skipped(LEVER, lines, "; ".join(why for why in left.values() if why is not None))
+    return LEVER.planned(lines, "; ".join(why for why in left.values() if why is not None))
 
 
 def _path(disk: BlockDevice) -> str:
@@ -106,8 +99,6 @@ def _why_left(ctx: PlanContext, disk: BlockDevice) -> str | None:
     return f"{disk.name} rotates, and {found} saves head movements" if rotates and is_real else None
 
 
-def _concerned(ctx: PlanContext) -> Sequence[str]:
+def concerned(ctx: PlanContext) -> Sequence[str]:
+    """Return the files that it may write."""
     return [_path(disk) for disk in ctx.disks if ctx.value(_path(disk)) is not None]
-
-
-detect = detect_files(LEVER, plan, _concerned)

@@ -29,21 +29,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-    sysctl_path,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk, sysctl_path
 
 BALANCING = sysctl_path("kernel.numa_balancing")
 OFF, ORDINARY = "0", "1"
@@ -53,30 +39,25 @@ LEVER = Lever(
     title="no page migration between NUMA nodes",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(BALANCING,),
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose to turn it off on a machine with several NUMA nodes."""
     found = ctx.value(BALANCING)
     if found not in (OFF, ORDINARY):
-        return Skipped(LEVER.name, f"kernel.numa_balancing is {found}: it also moves pages to slower memory")
+        return LEVER.skip(f"kernel.numa_balancing is {found}: it also moves pages to slower memory")
     nodes = None if ctx.host is None else ctx.host.cpu.numa_nodes.or_none()
     if nodes is None:
-        return Skipped(LEVER.name, f"the NUMA nodes are not known (kernel.numa_balancing = {found})")
+        return LEVER.skip(f"the NUMA nodes are not known (kernel.numa_balancing = {found})")
     if nodes == 1:
-        return Skipped(LEVER.name, f"no effect with one NUMA node (kernel.numa_balancing = {found})")
-    line = propose_file(
+        return LEVER.skip(f"no effect with one NUMA node (kernel.numa_balancing = {found})")
+    line = LEVER.propose_file(
         ctx,
-        LEVER,
         BALANCING,
         OFF,
         reason=f"all {nodes} NUMA nodes use the shared buffers, which belong to none of them",
         evidence="Linux, sysctl/kernel.rst",
     )
-    return lines_or_skipped(LEVER, [line], f"{nodes} NUMA nodes, and balancing is already off")
-
-
-detect = detect_files(LEVER, plan)
+    return LEVER.planned([line], f"{nodes} NUMA nodes, and balancing is already off")

@@ -32,20 +32,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgdyno.base import numbers
-from pgdyno.plan.levers._contract import (
-    KB,
-    Layer,
-    Lever,
-    Maturity,
-    Need,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-)
+from pgdyno.plan.levers._contract import KB, Layer, Lever, Need, PlanContext, Planned, Risk
 
 READ_AHEADS = "/sys/block/*/queue/read_ahead_kb"
 DEFAULT_KB = 128  # Linux, include/linux/pagemap.h: VM_READAHEAD_PAGES
@@ -56,41 +43,37 @@ LEVER = Lever(
     title="moderate read-ahead for random reads",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(READ_AHEADS,),
     needs=(Need.DISKS, Need.MEMORY, Need.DATA_SIZE),
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose the kernel's default if read-ahead is larger and the cache cannot hold all data."""
     disk, path = ctx.disks[0].name, _path(ctx)
     found = ctx.value(path)
     if found is None:
-        return Skipped(LEVER.name, f"the read-ahead of {disk} is not known")
+        return LEVER.skip(f"the read-ahead of {disk} is not known")
     facts = f"the read-ahead of {disk} is up to {numbers.size(int(found) * KB)}"
     if int(found) <= TOLERATED_KB:
-        return Skipped(LEVER.name, facts)
+        return LEVER.skip(facts)
     sizes = f"{numbers.size(ctx.data_bytes)} of data and {numbers.size(ctx.memory_bytes)} of memory"
     if ctx.data_bytes <= ctx.memory_bytes:
-        return Skipped(LEVER.name, f"{facts}, but all data fits into memory ({sizes}): little is read")
-    line = propose_file(
+        return LEVER.skip(f"{facts}, but all data fits into memory ({sizes}): little is read")
+    line = LEVER.propose_file(
         ctx,
-        LEVER,
         path,
         str(DEFAULT_KB),
         reason=f"{facts} for reads that appear sequential, and evicts cached data ({sizes})",
         evidence="128 kB is the kernel's default; the rule is reasoned, not measured",
     )
-    return lines_or_skipped(LEVER, [line], facts)
+    return LEVER.planned([line], facts)
 
 
 def _path(ctx: PlanContext) -> str:
     return READ_AHEADS.replace("*", ctx.disks[0].name)
 
 
-def _concerned(ctx: PlanContext) -> Sequence[str]:
+def concerned(ctx: PlanContext) -> Sequence[str]:
+    """Return the files that it may write."""
     return [_path(ctx)] if ctx.value(_path(ctx)) is not None else []
-
-
-detect = detect_files(LEVER, plan, _concerned)

@@ -32,19 +32,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgdyno.host.host import Nic
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-    sysctl_path,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk, sysctl_path
 from pgdyno.plan.levers.system._network import is_empty, nics, nothing_to_gain
 
 OF_MACHINE = sysctl_path("net.core.rps_sock_flow_entries")
@@ -57,28 +45,26 @@ LEVER = Lever(
     title="packets processed on the CPU of their backend",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(OF_MACHINE, QUEUES + OF_QUEUE),
     reads=(QUEUES + MASK,),
     order_after={"receive_packet_steering": "flow steering requires packet steering"},
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose the tables for the queues that steer packets."""
     if obstacle := nothing_to_gain(ctx):
-        return Skipped(LEVER.name, obstacle)
+        return LEVER.skip(obstacle)
     steering = [(nic, path) for nic in nics(ctx) for path in _queues(ctx, nic) if _steers(ctx, path)]
     if not steering:
         names = ", ".join(nic.name for nic in nics(ctx))
-        return Skipped(LEVER.name, f"no queue of {names} steers packets to other CPUs, which is required")
+        return LEVER.skip(f"no queue of {names} steers packets to other CPUs, which is required")
     entries = max(ENTRIES, int(ctx.value(OF_MACHINE) or 0))
     wanted = {OF_MACHINE: entries}
     wanted |= {path: _share(entries, nic) for nic, path in steering}
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             path,
             str(count),
             reason=f"{steering[0][0].name} steers packets to CPUs by a hash, not to the backend's CPU",
@@ -87,7 +73,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         for path, count in wanted.items()
         if int(ctx.value(path) or 0) < count
     ]
-    return lines_or_skipped(LEVER, lines, f"flows are already steered, with {entries} entries")
+    return LEVER.planned(lines, f"flows are already steered, with {entries} entries")
 
 
 def _queues(ctx: PlanContext, nic: Nic) -> tuple[str, ...]:
@@ -105,8 +91,6 @@ def _share(entries: int, nic: Nic) -> int:
     return 1 << ((entries // queues) - 1).bit_length()
 
 
-def _concerned(ctx: PlanContext) -> Sequence[str]:
+def concerned(ctx: PlanContext) -> Sequence[str]:
+    """Return the files that it may write."""
     return [OF_MACHINE, *(path for nic in nics(ctx) for path in _queues(ctx, nic))]
-
-
-detect = detect_files(LEVER, plan, _concerned)

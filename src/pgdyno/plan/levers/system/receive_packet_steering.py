@@ -33,19 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgdyno.host.host import Nic
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    Need,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, Need, PlanContext, Planned, Risk
 from pgdyno.plan.levers.system._network import cpus, is_empty, mask_of, nics, nothing_to_gain
 
 FIRST_QUEUE = "/sys/class/net/*/queues/rx-0/rps_cpus"
@@ -56,22 +44,20 @@ LEVER = Lever(
     title="packets of a single queue processed by all CPUs",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(FIRST_QUEUE,),
     is_instant=True,
     needs=(Need.CPUS,),
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose it for the cards with one queue."""
     if obstacle := nothing_to_gain(ctx) or _why_not_here(ctx):
-        return Skipped(LEVER.name, obstacle)
+        return LEVER.skip(obstacle)
     left = {nic.name: _why_left(ctx, nic) for nic in nics(ctx)}
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             _path(nic),
             mask_of(cpus(ctx)),
             reason=f"{nic.name} has one receive queue: one of {len(cpus(ctx))} CPUs receives for all clients",
@@ -80,7 +66,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         for nic in nics(ctx)
         if left[nic.name] is None
     ]
-    return lines_or_skipped(LEVER, lines, "; ".join(why for why in left.values() if why is not None))
+    return LEVER.planned(lines, "; ".join(why for why in left.values() if why is not None))
 
 
 def _why_not_here(ctx: PlanContext) -> str | None:
@@ -105,8 +91,6 @@ def _path(nic: Nic) -> str:
     return FIRST_QUEUE.replace("*", nic.name)
 
 
-def _concerned(ctx: PlanContext) -> Sequence[str]:
+def concerned(ctx: PlanContext) -> Sequence[str]:
+    """Return the files that it may write."""
     return [_path(nic) for nic in nics(ctx) if ctx.value(_path(nic)) is not None]
-
-
-detect = detect_files(LEVER, plan, _concerned)

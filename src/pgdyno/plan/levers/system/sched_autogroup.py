@@ -28,21 +28,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-    sysctl_path,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk, sysctl_path
 
 AUTOGROUP = sysctl_path("kernel.sched_autogroup_enabled")
 
@@ -51,22 +37,17 @@ LEVER = Lever(
     title="CPU time shared between processes, not sessions",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(AUTOGROUP,),
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose to turn it off."""
-    line = propose_file(
+    line = LEVER.propose_file(
         ctx,
-        LEVER,
         AUTOGROUP,
         "0",
         reason="all backends together get as much CPU time as one login session",
         evidence='sched(7), "The autogroup feature"',
     )
-    return lines_or_skipped(LEVER, [line], "autogroups are already off")
-
-
-detect = detect_files(LEVER, plan)
+    return LEVER.planned([line], "autogroups are already off")

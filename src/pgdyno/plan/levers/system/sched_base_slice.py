@@ -28,20 +28,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk
 
 SLICE = "/sys/kernel/debug/sched/base_slice_ns"
 LARGE_MACHINE_NS = 2_800_000  # Linux, kernel/sched/fair.c: 0.7 ms × (1 + log2 of the CPUs, of at most 8)
@@ -52,27 +39,22 @@ LEVER = Lever(
     title="time slices as long as on a large machine",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(SLICE,),
     is_instant=True,
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose a large machine's slice if the present one is shorter."""
     found_ns = int(ctx.value(SLICE) or 0)
     now = f"a process may be preempted after {found_ns / NS_PER_MS:g} ms"
     if found_ns >= LARGE_MACHINE_NS:
-        return Skipped(LEVER.name, f"{now}, as on machines with 8 CPUs or more")
-    line = propose_file(
+        return LEVER.skip(f"{now}, as on machines with 8 CPUs or more")
+    line = LEVER.propose_file(
         ctx,
-        LEVER,
         SLICE,
         str(LARGE_MACHINE_NS),
         reason=f"{now}, on machines with 8 CPUs or more after {LARGE_MACHINE_NS / NS_PER_MS:g} ms",
         evidence="Linux, kernel/sched/fair.c; the rule is reasoned, not measured",
     )
-    return lines_or_skipped(LEVER, [line], now)
-
-
-detect = detect_files(LEVER, plan)
+    return LEVER.planned([line], now)

@@ -41,8 +41,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pgdyno.plan.levers._contract import (
     PROCESS,
     Change,
@@ -53,8 +51,8 @@ from pgdyno.plan.levers._contract import (
     Maturity,
     PlanContext,
     PlanLine,
+    Planned,
     Risk,
-    Skipped,
     State,
     why_absent,
 )
@@ -86,15 +84,14 @@ def detect(ctx: PlanContext) -> Detected:
     return Detected(State.ON if policy == BATCH else State.OFF, f"the server runs under {policy}")
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Plan it for a scratch server; report how to start other servers with it."""
     policy = ctx.known(POLICY)
     found = f"the server runs under {policy}"
     if policy != USUAL:
-        return Skipped(LEVER.name, found)
+        return LEVER.skip(found)
     if not ctx.is_scratch:
-        return Skipped(
-            LEVER.name,
+        return LEVER.skip(
             f"reported only: {found}; to try {BATCH}, if no other busy program uses its CPUs: {IN_UNIT} in "
             f"its unit's [Service], or start it with chrt --batch 0 before the command (in a variant of a "
             f"scratch server, {KEY}=batch)",
@@ -102,7 +99,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         )
     cpus = ctx.resources.cpu_count.or_none()
     if ctx.sessions is None or cpus is None or ctx.sessions <= cpus:
-        return Skipped(LEVER.name, f"left at {policy}: {_too_few(ctx.sessions, cpus)}")
+        return LEVER.skip(f"left at {policy}: {_too_few(ctx.sessions, cpus)}")
     line = PlanLine(
         change=Change(LEVER.name, PROCESS, KEY, policy, "batch", Effect.RESTART),
         layer=LEVER.layer,

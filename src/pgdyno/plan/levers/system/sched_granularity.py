@@ -28,22 +28,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    display_name,
-    lines_or_skipped,
-    propose_file,
-    sysctl_path,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk, display_name, sysctl_path
 
 DEBUG = "/sys/kernel/debug/sched"
 RUNS_NS, LEAD_NS = 10_000_000, 15_000_000
@@ -60,20 +45,18 @@ LEVER = Lever(
     title="processes preempted less often (Linux before 6.6)",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=tuple(LEAST_NS),
     is_instant=True,
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose TuneD's values if the kernel preempts earlier."""
     found_ns = {path: int(value) for path in LEAST_NS if (value := ctx.value(path)) is not None}
     connections = ctx.settings.text("max_connections")
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             path,
             str(LEAST_NS[path]),
             reason=f"up to {connections} backends may preempt each other after {value_ns / NS_PER_MS:g} ms",
@@ -83,7 +66,4 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         if value_ns < LEAST_NS[path]
     ]
     have = ", ".join(f"{display_name(path)} = {value_ns}" for path, value_ns in found_ns.items())
-    return lines_or_skipped(LEVER, lines, f"long enough: {have}")
-
-
-detect = detect_files(LEVER, plan)
+    return LEVER.planned(lines, f"long enough: {have}")

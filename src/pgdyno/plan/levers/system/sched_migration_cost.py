@@ -28,22 +28,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    Need,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-    sysctl_path,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, Need, PlanContext, Planned, Risk, sysctl_path
 
 COSTS = ("/sys/kernel/debug/sched/migration_cost_ns", sysctl_path("kernel.sched_migration_cost_ns"))
 WARM_NS = 5_000_000
@@ -54,22 +39,20 @@ LEVER = Lever(
     title="processes stay on CPUs with their cached data",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=COSTS,
     is_instant=True,
     needs=(Need.CPUS,),
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose 5 ms on a machine with several CPUs."""
     if ctx.cpu_count < 2:
-        return Skipped(LEVER.name, "no migration with one CPU")
+        return LEVER.skip("no migration with one CPU")
     found_ns = {path: int(value) for path in COSTS if (value := ctx.value(path)) is not None}
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             path,
             str(WARM_NS),
             reason=f"a backend may be moved to another of {ctx.cpu_count:g} CPUs {cost_ns / NS_PER_MS:g} ms "
@@ -80,7 +63,4 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         if cost_ns < WARM_NS
     ]
     costs = ", ".join(f"{cost_ns / NS_PER_MS:g} ms" for cost_ns in found_ns.values())
-    return lines_or_skipped(LEVER, lines, f"a process is already considered cache-hot for {costs}")
-
-
-detect = detect_files(LEVER, plan)
+    return LEVER.planned(lines, f"a process is already considered cache-hot for {costs}")

@@ -28,21 +28,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-    sysctl_path,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk, sysctl_path
 
 SWAPPINESS = sysctl_path("vm.swappiness")
 HIGHEST = 10
@@ -52,25 +38,20 @@ LEVER = Lever(
     title="server memory swapped out last",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(SWAPPINESS,),
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose 10 if the present value is higher."""
     found = int(ctx.value(SWAPPINESS) or 0)
     if found <= HIGHEST:
-        return Skipped(LEVER.name, f"vm.swappiness is already {found}")
-    line = propose_file(
+        return LEVER.skip(f"vm.swappiness is already {found}")
+    line = LEVER.propose_file(
         ctx,
-        LEVER,
         SWAPPINESS,
         str(HIGHEST),
         reason=f"at {found} the kernel swaps out server memory to keep file pages that are read once",
         evidence="Linux, sysctl/vm.rst; TuneD's profile postgresql sets 3",
     )
-    return lines_or_skipped(LEVER, [line], "already set")
-
-
-detect = detect_files(LEVER, plan)
+    return LEVER.planned([line], "already set")

@@ -29,21 +29,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-    sysctl_path,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk, sysctl_path
 from pgdyno.plan.levers.system._network import nothing_to_gain, other_network
 
 ACCEPTED = sysctl_path("net.core.somaxconn")
@@ -55,17 +41,16 @@ LEVER = Lever(
     title="listen backlog for connecting clients",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(ACCEPTED, BEING_MADE),
     reads=(COOKIES,),
     order_after={"max_connections": "the server requests a backlog of twice this number"},
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose the server's requested backlog if the kernel allows less."""
     if obstacle := other_network(ctx):
-        return Skipped(LEVER.name, obstacle)
+        return LEVER.skip(obstacle)
     wanted = min(2 * int(ctx.settings.number("max_connections")), LONGEST)
     requested = f"the server requests a backlog of {wanted}, twice max_connections"
     reasons = {ACCEPTED: f"{requested}, but gets {ctx.value(ACCEPTED)}; effective from its next start"}
@@ -73,9 +58,8 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         found = ctx.value(BEING_MADE)
         reasons[BEING_MADE] = f"{requested}; without SYN cookies, only {found} connections may be incomplete"
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             path,
             str(wanted),
             reason=reason,
@@ -84,12 +68,9 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         for path, reason in reasons.items()
         if int(ctx.value(path) or wanted) < wanted
     ]
-    return lines_or_skipped(LEVER, lines, f"{requested}; the kernel allows {ctx.value(ACCEPTED)}")
+    return LEVER.planned(lines, f"{requested}; the kernel allows {ctx.value(ACCEPTED)}")
 
 
 def _needs_both(ctx: PlanContext) -> bool:
     """Whether incomplete connections are limited too: only without SYN cookies and for remote clients."""
     return ctx.value(COOKIES) == "0" and nothing_to_gain(ctx) is None
-
-
-detect = detect_files(LEVER, plan)

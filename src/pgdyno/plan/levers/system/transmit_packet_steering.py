@@ -31,18 +31,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgdyno.host.host import Nic
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk
 from pgdyno.plan.levers.system._network import cpus, is_empty, mask_of, nics, nothing_to_gain
 
 QUEUE_MASKS = "/sys/class/net/*/queues/*/xps_cpus"
@@ -52,22 +41,20 @@ LEVER = Lever(
     title="each CPU sends through its own queue",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(QUEUE_MASKS,),
     without_files="no network card has several transmit queues to choose from",
     facts=("host.limits.cpuset",),
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose a queue for each CPU if the queues are not assigned yet."""
     if obstacle := nothing_to_gain(ctx):
-        return Skipped(LEVER.name, obstacle)
+        return LEVER.skip(obstacle)
     left = {nic.name: _why_left(ctx, nic) for nic in nics(ctx)}
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             path,
             mask_of([cpu]),
             reason=f"any of {len(cpus(ctx))} CPUs may send through any queue of {nic.name}, and then waits "
@@ -78,7 +65,7 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         if left[nic.name] is None
         for cpu, path in zip(cpus(ctx), _paths(nic), strict=False)  # there may be more queues than CPUs
     ]
-    return lines_or_skipped(LEVER, lines, "; ".join(why for why in left.values() if why is not None))
+    return LEVER.planned(lines, "; ".join(why for why in left.values() if why is not None))
 
 
 def _why_left(ctx: PlanContext, nic: Nic) -> str | None:
@@ -102,8 +89,6 @@ def _paths(nic: Nic) -> list[str]:
     return [f"{directory}/tx-{number}/xps_cpus" for number in range(nic.tx_queues.or_else(0))]
 
 
-def _concerned(ctx: PlanContext) -> Sequence[str]:
+def concerned(ctx: PlanContext) -> Sequence[str]:
+    """Return the files that it may write."""
     return [path for nic in nics(ctx) for path in _paths(nic) if ctx.value(path) is not None]
-
-
-detect = detect_files(LEVER, plan, _concerned)

@@ -28,21 +28,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    choices_in,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk, choices_in
 
 POLICY = "/sys/kernel/mm/transparent_hugepage/enabled"
 EFFORT = "/sys/kernel/mm/transparent_hugepage/defrag"
@@ -53,22 +39,20 @@ LEVER = Lever(
     title="transparent huge pages only on request",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(POLICY, EFFORT),
     is_instant=True,
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose madvise where the kernel's value is always."""
     reasons = {
         POLICY: "every allocation may take and clear a huge page",
         EFFORT: "a backend that takes a huge page first compacts memory itself",
     }
     lines = [
-        propose_file(
+        LEVER.propose_file(
             ctx,
-            LEVER,
             path,
             ON_REQUEST,
             reason=f"with {FOR_ALL}, {reason}",
@@ -78,7 +62,4 @@ def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
         if ctx.value(path) == FOR_ALL and ON_REQUEST in choices_in(ctx.file(path).or_else(""))
     ]
     found = f"the policy is {ctx.value(POLICY)}, the effort {ctx.value(EFFORT)}"
-    return lines_or_skipped(LEVER, lines, found)
-
-
-detect = detect_files(LEVER, plan)
+    return LEVER.planned(lines, found)

@@ -26,21 +26,7 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from pgdyno.plan.levers._contract import (
-    Layer,
-    Lever,
-    Maturity,
-    PlanContext,
-    PlanLine,
-    Risk,
-    Skipped,
-    detect_files,
-    lines_or_skipped,
-    propose_file,
-    sysctl_path,
-)
+from pgdyno.plan.levers._contract import Layer, Lever, PlanContext, Planned, Risk, sysctl_path
 
 MODE = sysctl_path("vm.zone_reclaim_mode")
 OFF = "0"
@@ -50,25 +36,20 @@ LEVER = Lever(
     title="cached pages kept when a NUMA node is full",
     layer=Layer.SYSTEM,
     risk=Risk.SHARED,
-    maturity=Maturity.PREVIEW,
     files=(MODE,),
 )
 
 
-def plan(ctx: PlanContext) -> Sequence[PlanLine] | Skipped:
+def plan(ctx: PlanContext) -> Planned:
     """Propose to turn it off on a machine with several NUMA nodes."""
     found = ctx.value(MODE)
     if ctx.host is not None and ctx.host.cpu.numa_nodes.or_none() == 1:
-        return Skipped(LEVER.name, f"no effect with one NUMA node (vm.zone_reclaim_mode = {found})")
-    line = propose_file(
+        return LEVER.skip(f"no effect with one NUMA node (vm.zone_reclaim_mode = {found})")
+    line = LEVER.propose_file(
         ctx,
-        LEVER,
         MODE,
         OFF,
         reason=f"at {found}, a full NUMA node evicts cached pages before it uses free memory of another",
         evidence="Linux, sysctl/vm.rst",
     )
-    return lines_or_skipped(LEVER, [line], "vm.zone_reclaim_mode is already 0")
-
-
-detect = detect_files(LEVER, plan)
+    return LEVER.planned([line], "vm.zone_reclaim_mode is already 0")

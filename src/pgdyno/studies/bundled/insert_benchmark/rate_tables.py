@@ -7,15 +7,16 @@ and their colour shows the verdict, not whether a threshold was exceeded.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import fmean
 
 from pgdyno.base import numbers
 from pgdyno.base.text import sentence
 from pgdyno.measure.verdicts.failures import REQUIRED_BACKGROUND_SHARE, MissedRate, missed_rate
-from pgdyno.measure.view.series import arm_series, blocks_of, typical, variants_of
+from pgdyno.measure.view.series import blocks_of, means, typical, variants_of
 from pgdyno.measure.view.wording import (
     bounds_text,
+    compact,
     direction_hint,
+    half_width,
     metric_of,
     step_names,
     step_workloads,
@@ -147,6 +148,7 @@ def relative_cell(step: StepResults, result: Result, verdict: Verdict | None) ->
         f"{verdict.effect:.2f} {symbol(verdict.decision)}",
         bounds_text(verdict.interval) if verdict.interval else "no interval",
         str(verdict.decision),
+        narrow_note=half_width(verdict),
     )
 
 
@@ -160,50 +162,36 @@ def _rows(
 
 
 def _rate_cell(result: Result) -> StyledCell:
-    missed = result.missed is not None
-    text = NOTHING if result.rate is None else numbers.number(result.rate)
-    return StyledCell(text, MISSED if missed else "", MISSED if missed else "")
+    missed = _missed(result)
+    if result.rate is None:
+        return StyledCell(NOTHING, missed, missed)
+    return StyledCell(numbers.number(result.rate), missed, missed, compact(result.rate))
 
 
 def _background_cell(result: Result) -> StyledCell:
     if result.background_share is None:
         return StyledCell(NOTHING)
-    is_missed = result.missed is not None
-    text = numbers.share(result.background_share, 1)
-    return StyledCell(text, MISSED if is_missed else "", MISSED if is_missed else "")
+    missed = _missed(result)
+    return StyledCell(numbers.share(result.background_share, 1), missed, missed)
+
+
+def _missed(result: Result) -> str:
+    return "" if result.missed is None else MISSED
 
 
 def _result(experiment: Experiment, workload: str, variant: str) -> Result:
-    shares = [
-        point.value
-        for arm in arm_series(experiment, workload, _BACKGROUND)
-        if arm.variant == variant
-        for point in arm.points
-        if point.trial.void is None
-    ]
+    key = (workload, variant, THROUGHPUT)
+    found = (v for v in experiment.verdicts if (v.workload, v.variant, v.metric) == key)
     return Result(
         variant=variant,
         rate=typical(experiment, workload, THROUGHPUT, variant),
-        background_share=fmean(shares) if shares else None,
+        background_share=means(experiment, workload, _BACKGROUND).get(variant),
         missed=missed_rate(experiment.blocks, workload, variant),
-        verdict=next(
-            (
-                v
-                for v in experiment.verdicts
-                if (v.workload, v.variant, v.metric) == (workload, variant, THROUGHPUT)
-            ),
-            None,
-        ),
+        verdict=next(found, None),
     )
 
 
 def _target(experiment: Experiment, workload: str) -> float | None:
-    return next(
-        (
-            arm.step.target_rows_per_s
-            for _, block in blocks_of(experiment, workload)
-            for arm in block.arms
-            if arm.step and arm.step.target_rows_per_s is not None
-        ),
-        None,
-    )
+    steps = (arm.step for _, block in blocks_of(experiment, workload) for arm in block.arms if arm.step)
+    targets = (step.target_rows_per_s for step in steps)
+    return next((target for target in targets if target is not None), None)

@@ -1,4 +1,4 @@
-"""Tables of a step's observations: clients, waits, stalls, counters. Pure.
+"""Records of a step and their tables: clients, waits, stalls, counters. Pure.
 
 A table is None if nothing was recorded for it.
 """
@@ -6,26 +6,21 @@ A table is None if nothing was recorded for it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from pgdyno.base import numbers
 from pgdyno.base.text import sentence
-from pgdyno.measure.view.series import arm_series, metrics_of, variants_of
+from pgdyno.measure.view.series import blocks_of, means, metrics_of, variants_of
 from pgdyno.measure.view.wording import metric_of
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import METRICS
 from pgdyno.model.experiments.step_record import RoleRecord, StallCause, StepRecord
+from pgdyno.report.charts.rates import RateLine, RatePoint, RateStrip
 from pgdyno.report.elements.tables import NOTHING, Table, columns
-from pgdyno.studies.bundled.insert_benchmark.step_series import (
-    Recorded,
-    fairness,
-    mean_of,
-    of_variant,
-    role_of,
-    roles_in,
-)
 
+_OWN_ROLES = {"rows": "insert", "queries": "query"}
 _PERCENTILES = {"p50": "p50", "p95": "p95", "p99": "p99", "p999": "p99.9", "max": "longest"}
 _ALWAYS = frozenset(
     {
@@ -43,13 +38,82 @@ _WORTH_SHOWING = 100.0  # smaller differences of a counter explain nothing; arbi
 _MOST_STALLS = 8
 
 
-def means(experiment: Experiment, workload: str, metric: str) -> dict[str, float | None]:
-    """Return every variant's mean of a metric over its valid blocks; None if it has none."""
-    found: dict[str, float | None] = {}
-    for arm in arm_series(experiment, workload, metric):
-        values = [point.value for point in arm.points if point.trial.void is None]
-        found[arm.variant] = fmean(values) if values else None
-    return found
+@dataclass(frozen=True)
+class Recorded:
+    """One variant in one round of a step. Rounds count from 1."""
+
+    variant: str
+    round: int
+    record: StepRecord
+
+
+def recorded(experiment: Experiment, workload: str) -> tuple[Recorded, ...]:
+    """Return the records of all valid blocks, by variant and round, the baseline first."""
+    order = variants_of(experiment)
+    found = [
+        Recorded(arm.variant, trial.round, arm.step)
+        for trial, block in blocks_of(experiment, workload)
+        for arm in block.arms
+        if arm.step is not None and arm.variant in order and not block.void_for(arm.variant)
+    ]
+    return tuple(sorted(found, key=lambda one: (order.index(one.variant), one.round)))
+
+
+def of_variant(records: Iterable[Recorded], variant: str) -> list[StepRecord]:
+    """Return one variant's records, by round."""
+    return [one.record for one in records if one.variant == variant]
+
+
+def mean_of(records: Iterable[StepRecord], value: Callable[[StepRecord], float | None]) -> float | None:
+    """Return the mean over the rounds that have a value; None if none has."""
+    values = [found for record in records if (found := value(record)) is not None]
+    return fmean(values) if values else None
+
+
+def role_of(record: StepRecord, name: str) -> RoleRecord | None:
+    """Return the role of this name; None if the step has no such role."""
+    return next((role for role in record.roles if role.name == name), None)
+
+
+def fairness(role: RoleRecord) -> float | None:
+    """Return the slowest client's rate relative to the fastest's; None for fewer than two clients.
+
+    A client's rate covers the time until its last transaction ended.
+    """
+    rates = [client.transactions / client.ended_s for client in role.clients if client.ended_s > 0]
+    return min(rates) / max(rates) if len(rates) > 1 and max(rates) > 0 else None
+
+
+def rate_strips(experiment: Experiment, records: Iterable[Recorded]) -> tuple[RateStrip, ...]:
+    """Return every variant's rate over time, in rows or queries.
+
+    A step with fewer transactions than intervals has no rate over time and is omitted.
+    """
+    found = list(records)
+    places = {variant.name: place for place, variant in enumerate(experiment.variants)}
+    strips = []
+    for variant in dict.fromkeys(one.variant for one in found):
+        lines = tuple(
+            RateLine(one.round, points, one.record.stalls)
+            for one in found
+            if one.variant == variant and (points := _points(one.record))
+        )
+        if lines:
+            strips.append(RateStrip(variant, places[variant], lines))
+    return tuple(strips)
+
+
+def _points(record: StepRecord) -> tuple[RatePoint, ...]:
+    name = _OWN_ROLES.get(record.operations, record.operations)
+    role = role_of(record, name)
+    if role is None or role.transactions < len(record.intervals) or len(record.intervals) < 2:
+        return ()
+    each = record.completed / role.transactions
+    return tuple(
+        RatePoint(one.start_s, one.length_s, one.transactions.get(name, 0) * each / one.length_s)
+        for one in record.intervals
+        if one.length_s > 0
+    )
 
 
 def metric_table(experiment: Experiment, workload: str, records: Sequence[Recorded]) -> Table | None:
@@ -76,7 +140,7 @@ def client_table(records: Sequence[Recorded], variants: Sequence[str]) -> Table 
     all_roles = [role for one in records for role in one.record.roles]
     has_failures = any({**role.retries, **role.errors} for role in all_roles)
     rows = []
-    for name in roles_in(records):
+    for name in dict.fromkeys(role.name for role in all_roles):
         for variant in variants:
             own = of_variant(records, variant)
             if any(role_of(record, name) for record in own):
@@ -136,10 +200,9 @@ def stall_list(records: Sequence[Recorded]) -> tuple[str, ...]:
 def counter_table(records: Sequence[Recorded], variants: Sequence[str], operation: str) -> Table | None:
     """Return the counters that differ most per operation between variants; checkpoints and vacuums first."""
     names = dict.fromkeys(name for one in records for name in one.record.counters)
-    completed = [
-        mean_of(of_variant(records, variant), lambda record: record.completed) for variant in variants
-    ]
-    of = {name: _counter(records, variants, name) for name in names}
+    by_variant = [of_variant(records, variant) for variant in variants]
+    completed = [mean_of(own, lambda record: record.completed) for own in by_variant]
+    of = {name: [_counted(own, name) for own in by_variant] for name in names}
     rows = [
         (name, *(NOTHING if mean is None else numbers.number(mean) for mean in of[name]))
         for name in chosen_counters(of, completed)
@@ -180,8 +243,8 @@ def _difference(values: Sequence[float | None], completed: Sequence[float | None
     return (max(each) - min(each)) / (max(each) + min(each))
 
 
-def _counter(records: Sequence[Recorded], variants: Sequence[str], name: str) -> list[float | None]:
-    return [mean_of(of_variant(records, v), lambda record: record.counters.get(name)) for v in variants]
+def _counted(records: Sequence[StepRecord], counter: str) -> float | None:
+    return mean_of(records, lambda record: record.counters.get(counter))
 
 
 def _client_cells(records: Sequence[StepRecord], name: str) -> tuple[str, ...]:

@@ -10,11 +10,11 @@ from pgdyno.base.text import listed
 from pgdyno.measure.verdicts.scaling import LEAST_ROUNDS
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.scaling import Knee, Level
-from pgdyno.model.experiments.tpch import TPCH_RUNS
+from pgdyno.model.experiments.step_record import TPCH_RUNS
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable, Table, columns
 from pgdyno.stats.curves.knee import LEVEL, TOLERANCE
 from pgdyno.studies.bundled.tpch.query_degrees import SETTING, QueryDegree, QueryDegrees, query_degrees
-from pgdyno.studies.grids.scaling import bounded
+from pgdyno.studies.grids.findings import bounded
 
 _TO_SET = "To set in a query's own transaction; certain all together"
 _NO_WORKERS = "no workers planned"
@@ -40,7 +40,7 @@ class BestDegrees:
 
 def best_degrees(experiment: Experiment) -> tuple[BestDegrees, ...]:
     """Return the best degrees for every combination of the other factors."""
-    return tuple(_best_degrees(found) for found in query_degrees(experiment))
+    return tuple(map(_best_degrees, query_degrees(experiment)))
 
 
 def _best_degrees(found: QueryDegrees) -> BestDegrees:
@@ -60,9 +60,7 @@ def _narrow_table(found: QueryDegrees) -> Table:
     degrees = ", ".join(map(str, found.degrees))
     rows = (
         (
-            _name(one),
-            _knee(one.alone, found),
-            _knee(one.together, found),
+            *(_name(one), _knee(one.alone, found), _knee(one.together, found)),
             NOTHING if one.name in TPCH_RUNS else ", ".join(_planned(one, d) for d in found.degrees),
         )
         for one in found.queries
@@ -97,7 +95,13 @@ def _sentences(found: QueryDegrees) -> Iterator[str]:
     if not _statements(found):
         yield "No query's degree is certain jointly with all others; measure more passes (--blocks, --budget)"
     yield "Queries ran alone on the machine; with other load, fewer may be best: see the throughput run"
-    if short := list(_not_launched(found)):
+    short = [
+        f"{_name(one)} at {degree} ({numbers.share(share)})"
+        for one in found.queries
+        for degree, share in one.launched.items()
+        if share < 1
+    ]
+    if short:
         yield (
             f"Fewer workers were launched than planned: {listed(short)}. These degrees were not reached; "
             "max_parallel_workers and max_worker_processes limit them"
@@ -120,13 +124,6 @@ def _knee(one: Knee | None, found: QueryDegrees) -> str:
     if one is None:
         return _NO_WORKERS
     return _INDISTINCT if one.high is None and one.low == found.degrees[0] else str(one)
-
-
-def _not_launched(found: QueryDegrees) -> Iterator[str]:
-    for one in found.queries:
-        for degree, share in one.launched.items():
-            if share < 1:
-                yield f"{_name(one)} at {degree} ({numbers.share(share)})"
 
 
 def _cells(one: QueryDegree, found: QueryDegrees) -> tuple[StyledCell, ...]:

@@ -24,7 +24,7 @@ from threading import Event
 from pgdyno.base.errors import MeasurementError
 from pgdyno.base.ports import Progress
 from pgdyno.load.query_session import Executed, QuerySession
-from pgdyno.measure.arenas.arena import Arena
+from pgdyno.measure.arenas.arena import Arena, OneArm
 from pgdyno.measure.arenas.arm import Arm, difference, meter_values, read_meters
 from pgdyno.measure.arenas.step_failure import failures_named
 from pgdyno.measure.before_after import Edge, audit_between
@@ -32,15 +32,21 @@ from pgdyno.measure.blocks.blocks import void_reason
 from pgdyno.measure.degrees import LaunchedWorkers, planned_metric
 from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.measure.meters import MeterModule
-from pgdyno.measure.passes import OneArm
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
-from pgdyno.model.experiments.tpch import POWER_RUN, REFRESHES, THROUGHPUT_RUN, TpchFacts
+from pgdyno.model.experiments.step_record import POWER_RUN, REFRESHES, THROUGHPUT_RUN, TpchFacts
 from pgdyno.model.experiments.workload import TpchStep, Workload
-from pgdyno.postgres.plan_document import PlanNode, explained
-from pgdyno.postgres.planner.query_plan import plan_of
-from pgdyno.studies.bundled.tpch.answers import Answer, Answers, answer_of, known_answers
-from pgdyno.studies.bundled.tpch.queries import NUMBERS, ORDERS, query_text, validation_parameters
+from pgdyno.postgres.plan_document import PlanNode, explained, plan_of
+from pgdyno.studies.bundled.tpch.queries import (
+    NUMBERS,
+    ORDERS,
+    Answer,
+    Answers,
+    answer_of,
+    known_answers,
+    query_text,
+    validation_parameters,
+)
 from pgdyno.studies.bundled.tpch.query_parameters import draw_parameters
 from pgdyno.studies.bundled.tpch.refresh import Refresh, refresh
 

@@ -20,10 +20,10 @@ from pgdyno.measure.verdicts.scaling import LEAST_ROUNDS
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import LAUNCHED_WORKERS, PLANNED_WORKERS, THROUGHPUT
 from pgdyno.model.experiments.scaling import Knee, Level
-from pgdyno.model.experiments.tpch import PREFIX, REFRESHES, TPCH_RUNS, TpchFacts
+from pgdyno.model.experiments.step_record import PREFIX, REFRESHES, TPCH_RUNS, TpchFacts
 from pgdyno.model.variants.variant import Variant
 from pgdyno.stats.curves.knee import LEVEL
-from pgdyno.stats.curves.scaling import observe
+from pgdyno.stats.curves.scaling_law import observe
 
 SETTING = "max_parallel_workers_per_gather"
 _LEAST_LEVELS = 2

@@ -13,8 +13,15 @@ from pgdyno.base.errors import UsageError
 from pgdyno.load.tpch_tables import data_set
 from pgdyno.measure.bundled_study import BundledStudy, Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Design
+from pgdyno.model.experiments.step_record import (
+    DISCLAIMER,
+    POWER_RUN,
+    PREFIX,
+    REFRESHES,
+    THROUGHPUT_RUN,
+    scale_text,
+)
 from pgdyno.model.experiments.study import Study
-from pgdyno.model.experiments.tpch import DISCLAIMER, POWER_RUN, PREFIX, REFRESHES, THROUGHPUT_RUN, scale_text
 from pgdyno.model.experiments.workload import ResetPolicy, TpchStep, Workload
 from pgdyno.studies.bundled.tpch.queries import MOST_STREAMS, NUMBERS, usual_streams
 

@@ -5,21 +5,17 @@ Verdicts are on executions per second; a time relative to the baseline is the in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pgdyno.base import numbers
 from pgdyno.measure.view.series import SeriesEstimate, estimates, variants_of
-from pgdyno.measure.view.wording import bounds_text, step_names, symbol
+from pgdyno.measure.view.wording import bounds_text, half_width, step_names, symbol
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
-from pgdyno.model.experiments.tpch import DISCLAIMER, POWER_RUN, TPCH_RUNS, TpchFacts
+from pgdyno.model.experiments.step_record import DISCLAIMER, TPCH_RUNS, TpchFacts
 from pgdyno.model.experiments.verdict import Interval, Verdict
-from pgdyno.postgres.planner.query_plan import kinds_of_difference, plan_difference, shape
+from pgdyno.postgres.plan_document import kinds_of_difference, plan_difference
 from pgdyno.report.elements.tables import NOTHING, StyledCell, StyledTable
-from pgdyno.studies.bundled.tpch.degree_table import BestDegrees, best_degrees
-
-_SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True)
@@ -56,40 +52,24 @@ class PlanComparison:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class TpchView:
-    """The page's part on a TPC-H-like workload."""
-
-    disclaimer: str
-    tables: tuple[StyledTable, ...]
-    degrees: tuple[BestDegrees, ...]
-    differences: tuple[PlanComparison, ...]
-    plans: tuple[tuple[str, str], ...]  # the baseline's, by query
-
-
-def tpch_view(experiment: Experiment) -> TpchView | None:
-    """Return the page's part; None for other workloads."""
-    facts = experiment.tpch
-    if facts is None:
-        return None
-    found = lines(experiment)
-    return TpchView(
-        sentence_on(facts),
-        (
-            _table(
-                experiment, "Both runs", _caption_of_runs(facts), [one for one in found if not one.is_time]
-            ),
-            _table(
-                experiment, "Queries", _caption_of_times(experiment), [one for one in found if one.is_time]
-            ),
-        ),
-        best_degrees(experiment),
-        plan_comparisons(experiment),
-        tuple(
-            (query, "\n".join(shape(plan)))
-            for query, plan in facts.plans.get(experiment.baseline, {}).items()
-        ),
+def run_table(experiment: Experiment, facts: TpchFacts) -> StyledTable:
+    """Return the executions per hour of both runs."""
+    caption = (
+        "Per hour. Power run: 3600 seconds divided by the geometric mean of its 24 times. Throughput run: "
+        f"all queries of its {facts.streams} streams, divided by the time from the start of the first to "
+        "the end of the last. Higher is better"
     )
+    return _table(experiment, "Both runs", caption, is_time=False)
+
+
+def time_table(experiment: Experiment) -> StyledTable:
+    """Return the times of all queries and refresh functions."""
+    level = numbers.share(experiment.design.level)
+    relative = f"; relative to {experiment.baseline} = 1" if len(experiment.variants) > 1 else ""
+    caption = (
+        f"Times of single executions, geometric mean over the rounds, with its {level} interval{relative}"
+    )
+    return _table(experiment, "Queries", caption, is_time=True)
 
 
 def sentence_on(facts: TpchFacts) -> str:
@@ -104,12 +84,14 @@ def lines(experiment: Experiment) -> tuple[QueryLine, ...]:
 
 def plan_comparisons(experiment: Experiment) -> tuple[PlanComparison, ...]:
     """Return all plans that differ from the baseline's."""
-    return tuple(_plan_comparisons(experiment))
-
-
-def unit_of_runs(name: str) -> str:
-    """Return the unit of one of the runs, for tables."""
-    return "executions/h" if name == POWER_RUN else "queries/h"
+    plans = experiment.tpch.plans if experiment.tpch else {}
+    before = plans.get(experiment.baseline, {})
+    return tuple(
+        PlanComparison(query, variant, kinds_of_difference(before[query], after), changed)
+        for variant in variants_of(experiment)[1:]
+        for query, after in plans.get(variant, {}).items()
+        if query in before and (changed := plan_difference(before[query], after))
+    )
 
 
 def time_text(seconds: float) -> str:
@@ -117,11 +99,6 @@ def time_text(seconds: float) -> str:
     if seconds < 1:
         return f"{numbers.number(seconds * 1000)}{numbers.SPACE}ms"
     return f"{numbers.number(seconds)}{numbers.SPACE}s"
-
-
-def title_of(line: QueryLine) -> str:
-    """Return the title of a query or run."""
-    return TPCH_RUNS.get(line.name, line.name)
 
 
 def _line(experiment: Experiment, workload: str, name: str) -> QueryLine:
@@ -142,14 +119,13 @@ def _line(experiment: Experiment, workload: str, name: str) -> QueryLine:
 
 
 def _time(rate: SeriesEstimate) -> SeriesEstimate:
-    bounds = None if rate.bounds is None else (1 / rate.bounds[1], 1 / rate.bounds[0])
+    bounds = rate.bounds and (1 / rate.bounds[1], 1 / rate.bounds[0])
     return SeriesEstimate(1 / rate.mean, bounds, rate.rounds)
 
 
 def _per_hour(rate: SeriesEstimate) -> SeriesEstimate:
-    hour = _SECONDS_PER_HOUR
-    bounds = None if rate.bounds is None else (rate.bounds[0] * hour, rate.bounds[1] * hour)
-    return SeriesEstimate(rate.mean * hour, bounds, rate.rounds)
+    bounds = rate.bounds and (rate.bounds[0] * 3600, rate.bounds[1] * 3600)
+    return SeriesEstimate(rate.mean * 3600, bounds, rate.rounds)
 
 
 def _relative(variant: str, verdict: Verdict | None, *, is_time: bool) -> Relative:
@@ -162,49 +138,19 @@ def _relative(variant: str, verdict: Verdict | None, *, is_time: bool) -> Relati
     return Relative(variant, 1 / verdict.effect, inverse, verdict)
 
 
-def _plan_comparisons(experiment: Experiment) -> Iterator[PlanComparison]:
-    plans = experiment.tpch.plans if experiment.tpch else {}
-    before = plans.get(experiment.baseline, {})
-    for variant in variants_of(experiment)[1:]:
-        for query, after in plans.get(variant, {}).items():
-            if query in before and (changed := plan_difference(before[query], after)):
-                yield PlanComparison(query, variant, kinds_of_difference(before[query], after), changed)
-
-
-def _caption_of_runs(facts: TpchFacts) -> str:
-    return (
-        "Per hour. Power run: 3600 seconds divided by the geometric mean of its 24 times. Throughput run: "
-        f"all queries of its {facts.streams} streams, divided by the time from the start of the first to "
-        "the end of the last. Higher is better"
-    )
-
-
-def _caption_of_times(experiment: Experiment) -> str:
-    level = numbers.share(experiment.design.level)
-    relative = f"; relative to {experiment.baseline} = 1" if len(experiment.variants) > 1 else ""
-    return f"Times of single executions, geometric mean over the rounds, with its {level} interval{relative}"
-
-
-def _table(experiment: Experiment, title: str, caption: str, found: list[QueryLine]) -> StyledTable:
-    variants = variants_of(experiment)
-    heads = [StyledCell(variants[0])]
-    for variant in variants[1:]:
-        heads += [StyledCell(variant), StyledCell("relative")]
-    return StyledTable(
-        title,
-        caption,
-        tuple(heads),
-        tuple((title_of(line), _cells(line)) for line in found),
-        corner="Query" if found and found[0].is_time else "Run",
-    )
+def _table(experiment: Experiment, title: str, caption: str, *, is_time: bool) -> StyledTable:
+    first, *others = variants_of(experiment)
+    heads = (first, *(title for variant in others for title in (variant, "relative")))
+    found = [line for line in lines(experiment) if line.is_time is is_time]
+    rows = tuple((TPCH_RUNS.get(line.name, line.name), _cells(line)) for line in found)
+    corner = "Query" if is_time and found else "Run"
+    return StyledTable(title, caption, tuple(map(StyledCell, heads)), rows, corner)
 
 
 def _cells(line: QueryLine) -> tuple[StyledCell, ...]:
     first, *others = (_figure(line, estimate) for estimate in line.figures)
-    cells = [first]
-    for figure, relative in zip(others, line.relative, strict=True):
-        cells += [figure, _ratio(relative)]
-    return tuple(cells)
+    pairs = zip(others, map(_ratio, line.relative), strict=True)
+    return (first, *(cell for pair in pairs for cell in pair))
 
 
 def _figure(line: QueryLine, estimate: SeriesEstimate | None) -> StyledCell:
@@ -218,5 +164,9 @@ def _figure(line: QueryLine, estimate: SeriesEstimate | None) -> StyledCell:
 def _ratio(one: Relative) -> StyledCell:
     if one.ratio is None or one.verdict is None:
         return StyledCell(NOTHING)
-    bounds = bounds_text(one.interval) if one.interval else "no interval"
-    return StyledCell(f"{one.ratio:.2f} {symbol(one.verdict.decision)}", bounds, str(one.verdict.decision))
+    return StyledCell(
+        f"{one.ratio:.2f} {symbol(one.verdict.decision)}",
+        bounds_text(one.interval) if one.interval else "no interval",
+        str(one.verdict.decision),
+        narrow_note=f" {half_width(one.verdict):>6}",
+    )

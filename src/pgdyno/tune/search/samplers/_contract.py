@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pgdyno.model.tuning.space import Point, Space
-from pgdyno.model.tuning.tuning import Trial
+from pgdyno.model.tuning.tuning import Point, Space, Trial
 
 
 class Sampler(Protocol):

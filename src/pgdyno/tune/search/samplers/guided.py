@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.random import Generator as Random
 
-from pgdyno.model.tuning.space import Dimension, Point, Space
-from pgdyno.model.tuning.tuning import Trial, TrialState
+from pgdyno.model.tuning.tuning import Dimension, Point, Space, Trial, TrialState
 from pgdyno.tune.search.additive import effects_of
 
 NAME = "guided"

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator as Random
 
-from pgdyno.model.tuning.space import Point, Space
-from pgdyno.model.tuning.tuning import Trial
+from pgdyno.model.tuning.tuning import Point, Space, Trial
 
 NAME = "random"
 

@@ -36,8 +36,8 @@ from pgdyno.model.experiments.experiment import ArmBlock, Design, Experiment
 from pgdyno.model.variants.variant import Variant
 from pgdyno.store.experiments import open_store
 from pgdyno.studies.bundled.tpch import passes as tpch_pass
-from pgdyno.studies.bundled.tpch.answers import Answer, Answers
 from pgdyno.studies.bundled.tpch.passes import Pass, checked_plans, measure_pass
+from pgdyno.studies.bundled.tpch.queries import Answer, Answers
 from pgdyno.studies.bundled.tpch.query_degrees import query_degrees
 from pgdyno.studies.bundled.tpch.study import workloads
 

@@ -13,7 +13,7 @@ from tests.fix_servers import RealServer
 
 from pgdyno.load.captured import ColumnDraws, captured_options
 from pgdyno.load.discovery import find_driver
-from pgdyno.load.statements import prepared_statements
+from pgdyno.load.driver import prepared_statements
 from pgdyno.model.experiments.captured import CapturedWorkload
 from pgdyno.model.experiments.workload import CapturedLoad, DataSet, ResetPolicy, Workload
 from pgdyno.workload.capture.scripts.arithmetic import Drawn, ExpressionError, Value, text_of

@@ -6,8 +6,8 @@ import dataclasses
 
 from tests.fix_settings import host_of, server_of
 
+from pgdyno.accelerate.planning import best_grouped
 from pgdyno.base.facts import Fact, unknown
-from pgdyno.measure.commit_grouping import best_grouped
 from pgdyno.plan import levers
 from pgdyno.plan.engine.effective import EffectiveSettings
 from pgdyno.plan.engine.planner import plan_one

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+import psycopg
 import pytest
 
+from pgdyno.base.errors import ConnectionFailedError, ServerCrashedError
 from pgdyno.host.machine.usage import DeviceCounters, SystemCounters
 from pgdyno.load.step_results import StepResult
+from pgdyno.measure.arenas.arm import Arm
 from pgdyno.measure.before_after import HostCounters
+from pgdyno.measure.design.isolation import CpuSplit
 from pgdyno.model.experiments.step_record import ClientRecord, IntervalRecord, RoleRecord
 from pgdyno.model.experiments.workload import Step
+from pgdyno.model.variants.variant import Variant
+from pgdyno.postgres.connection.control_connection import ControlConnection
 from pgdyno.postgres.waits import ActivitySample, Wait
-from pgdyno.studies.bundled.insert_benchmark.passes import operations, step_record
+from pgdyno.studies.bundled.insert_benchmark.passes import (
+    StepEvidence,
+    _directory_bytes,
+    operations,
+    step_record,
+    witness,
+)
 from pgdyno.studies.bundled.insert_benchmark.published import Footprint
-from pgdyno.studies.bundled.insert_benchmark.sampler import StepEvidence
 
 LOADING = Step("loading", options={}, clients=2, operations="rows", rows_per_commit=50)
 QUERYING = replace(LOADING, operations="queries", duration_s=8.0, target_rows_per_s=200.0)
@@ -90,3 +101,44 @@ def test_a_host_that_cannot_be_read_leaves_its_figures_out() -> None:
     closed = HostCounters(None, None)
     found = step_record(LOADING, RESULT, EVIDENCE, (closed, closed), 10.0).published
     assert sorted(found) == ["dbgb1", "ips", "maxop", "qps"]
+
+
+NOBODY = 4_194_305  # above the largest process id that Linux gives
+
+
+@dataclass
+class Server:
+    """A server whose postmaster's end nobody has noticed yet, and that takes no connection."""
+
+    pid: int = NOBODY
+    host = dsn = user = ""
+    port = 0
+
+    def connect(self, database: str) -> ControlConnection:
+        raise psycopg.OperationalError(
+            f'connection failed: connection to server on socket "/s" failed: too many clients: {database}'
+        )
+
+    def last_log_lines(self) -> str:
+        return "LOG:  shutting down"
+
+    def stop(self, *, is_immediate: bool = False) -> None:
+        """Do nothing."""
+
+
+def test_a_postmaster_that_has_gone_has_no_data_directory_any_more() -> None:
+    with pytest.raises(ServerCrashedError) as caught:
+        _directory_bytes(Arm(Variant("worker"), Server()))
+    assert caught.value.message == "the server of worker is no longer running"
+    assert caught.value.detail == "LOG:  shutting down"
+
+
+def test_a_server_that_is_full_is_told_as_that() -> None:
+    split = CpuSplit(server=(0,), client=(0,), is_isolated=False)
+    with (
+        pytest.raises(ConnectionFailedError) as caught,
+        witness(Arm(Variant("worker"), Server()), split, interval_s=1.0),
+    ):
+        pass
+    assert caught.value.message == "could not connect to the server of worker"
+    assert "too many clients: bench" in (caught.value.detail or "")

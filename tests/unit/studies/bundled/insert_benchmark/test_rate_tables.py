@@ -86,23 +86,26 @@ def test_rates_are_geometric_means_over_the_rounds_that_count_the_baseline_first
     table = rate_table(comparison())
     assert table.heads == (StyledCell("l.i0", "rows/s"), StyledCell("qr100", "queries/s"))
     assert table.rows == (
-        ("17", (StyledCell("2,000"), StyledCell("10.0"))),
-        ("18", (StyledCell("1,200"), StyledCell("20.0"))),
+        ("17", (StyledCell("2,000", narrow="2,000"), StyledCell("10.0", narrow="10.0"))),
+        ("18", (StyledCell("1,200", narrow="1,200"), StyledCell("20.0", narrow="20.0"))),
     )
 
 
 def test_ratio_stands_with_its_interval_and_the_sign_of_its_decision() -> None:
     table = relative_table(comparison())
     assert row(table, "17") == (StyledCell("1"), StyledCell("1"))
-    assert row(table, "18") == (StyledCell("0.60 ✗", "0.51–0.70", "worse"), StyledCell("–"))
+    assert row(table, "18") == (
+        StyledCell("0.60 ✗", "0.51–0.70", "worse", narrow_note="±17%"),
+        StyledCell("–"),
+    )
 
 
 @pytest.mark.parametrize(
-    ("decision", "expected"),
+    ("decision", "expected"),  # √(1.08 / 1.02) is 1.029
     [
-        (Decision.BETTER, StyledCell("1.05 ✓", "1.02–1.08", "better")),
-        (Decision.EQUIVALENT, StyledCell("1.05 =", "1.02–1.08", "equivalent")),
-        (Decision.INCONCLUSIVE, StyledCell("1.05 ?", "1.02–1.08", "inconclusive")),
+        (Decision.BETTER, StyledCell("1.05 ✓", "1.02–1.08", "better", narrow_note="±2.9%")),
+        (Decision.EQUIVALENT, StyledCell("1.05 =", "1.02–1.08", "equivalent", narrow_note="±2.9%")),
+        (Decision.INCONCLUSIVE, StyledCell("1.05 ?", "1.02–1.08", "inconclusive", narrow_note="±2.9%")),
     ],
 )
 def test_colour_follows_the_decision_not_the_size_of_the_ratio(
@@ -122,7 +125,7 @@ def test_ratio_without_an_interval_says_so() -> None:
 def test_missed_cell_has_no_ratio_and_is_marked_in_the_other_tables() -> None:
     missed = comparison(reached=(0.99, 0.946))
     assert row(relative_table(missed), "18")[1] == StyledCell("missed", f"at 95{NBSP}%", "missed")
-    assert row(rate_table(missed), "18")[1] == StyledCell("20.0", "missed", "missed")
+    assert row(rate_table(missed), "18")[1] == StyledCell("20.0", "missed", "missed", "20.0")
     assert row(background_table(missed), "18") == (StyledCell(f"94.6{NBSP}%", "missed", "missed"),)
 
 

@@ -9,29 +9,22 @@ from tests.golden.synthetic_steps import experiment as of_ten_steps
 
 from pgdyno.model.experiments.step_record import (
     ClientRecord,
-    IntervalRecord,
     RoleRecord,
     Stall,
     StallCause,
     StepRecord,
 )
-from pgdyno.report.charts.rates import RatePoint
-from pgdyno.studies.bundled.insert_benchmark.step_series import (
-    Recorded,
-    fairness,
-    rate_strips,
-    recorded,
-)
 from pgdyno.studies.bundled.insert_benchmark.step_tables import (
+    Recorded,
     chosen_counters,
     client_table,
     counter_table,
     metric_table,
+    recorded,
     stall_list,
     stall_table,
     wait_table,
 )
-from pgdyno.studies.bundled.insert_benchmark.step_view import FIELDS, published_table
 
 NBSP = "\N{NO-BREAK SPACE}"
 INSERT = RoleRecord(
@@ -50,11 +43,6 @@ def step(**changes: object) -> StepRecord:
 
 def rounds(*records: StepRecord, variant: str = "a") -> list[Recorded]:
     return [Recorded(variant, number, record) for number, record in enumerate(records, 1)]
-
-
-def test_fairness_is_the_slowest_clients_rate_relative_to_the_fastests() -> None:
-    assert fairness(INSERT) == (10 / 8.0) / (20 / 10.0)
-    assert fairness(replace(INSERT, clients=(ClientRecord(20, 10.0),))) is None
 
 
 def test_clients_have_mean_latencies_and_the_longest_of_all_rounds() -> None:
@@ -156,34 +144,3 @@ def test_records_of_void_rounds_do_not_count() -> None:
     base = of_ten_steps()
     assert len(recorded(base, f"{PREFIX}qr100")) == 6 * 4
     assert len(recorded(base, f"{PREFIX}qp100")) == 5 * 4
-
-
-def test_published_fields_stand_in_the_benchmarks_order_ours_below_the_one_it_resembles() -> None:
-    found = rounds(step(published={"ips": 150.0, "cpupq": 42.0}), step(published={"ips": 250.0}))
-    table = published_table(found, ["a"], {"a": 17.0}, "row")
-    assert table is not None
-    assert " ".join(cells[0] for cells in table.rows) == (
-        "ips qps rps rmbps wps wmbps rpq rkbpq wpi wkbpi csps cpups cspq cpupq (server only) "
-        "dbgb1 dbgb2 rss maxop p50 p99"
-    )
-    cells = {row[0]: row[1] for row in table.rows}
-    assert (cells["ips"], cells["cpupq"], cells["(server only)"]) == ("200", "42.0", "17.0")
-    assert cells["rps"] == "–"
-    assert "including the client and all other processes" in FIELDS["cpupq"]
-
-
-def test_without_published_fields_there_is_no_table() -> None:
-    assert published_table(rounds(step()), ["a"], {}, "row") is None
-
-
-def test_rate_over_time_counts_the_steps_own_rows() -> None:
-    intervals = (
-        IntervalRecord(0.0, 1.0, {"insert": 20}),
-        IntervalRecord(1.0, 0.5, {"insert": 10}),
-    )
-    base, workload = of_ten_steps(), f"{PREFIX}l.i0"
-    found = [Recorded("17", 1, step(intervals=intervals))]
-    (strip,) = rate_strips(base, found)
-    assert strip.lines[0].points == (RatePoint(0.0, 1.0, 1000.0), RatePoint(1.0, 0.5, 1000.0))
-    assert rate_strips(base, recorded(base, f"{PREFIX}l.x")) == ()
-    assert len(rate_strips(base, recorded(base, workload))) == 4

@@ -11,7 +11,7 @@ from tests.golden.synthetic_degrees import SEED, SETTING, TIMES_MS, simulated
 from tests.golden.synthetic_tpch import NAMES, experiment_of
 
 from pgdyno.model.experiments.scaling import Knee
-from pgdyno.model.experiments.tpch import TpchFacts
+from pgdyno.model.experiments.step_record import TpchFacts
 from pgdyno.postgres.plan_document import PlanNode
 from pgdyno.studies.bundled.tpch.query_degrees import QueryDegrees, query_degrees
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pgdyno.studies.bundled.tpch.queries import NUMBERS, query_text, template, validation_parameters
+from pgdyno.studies.bundled.tpch.queries import NUMBERS, template, validation_parameters
 from pgdyno.studies.bundled.tpch.query_parameters import COLORS, NATIONS, draw_parameters
 
 DRAWS = [draw_parameters((7, draw), 100) for draw in range(400)]
@@ -109,20 +109,3 @@ def test_colors_and_nations_are_as_many_as_the_specification_has() -> None:
 def test_the_fraction_of_q11_falls_with_the_scale(thousandths: int, fraction: float) -> None:
     assert float(draw_parameters((1,), thousandths)[11]["fraction"]) == fraction
     assert float(validation_parameters(11, thousandths)["fraction"]) == fraction
-
-
-def test_values_stand_in_the_text_quoted_where_the_template_quotes_them() -> None:
-    text = query_text(6, {"date": "1994-01-01", "discount": "0.06", "quantity": "24"})
-    assert "l_discount BETWEEN 0.06 - 0.01 AND 0.06 + 0.01" in text
-    assert "DATE '1994-01-01'" in text
-    assert query_text(9, {"color": "o'brien"}).count("'o''brien'") == 1
-
-
-@pytest.mark.parametrize("number", NUMBERS)
-def test_no_name_of_a_value_is_left_in_a_query(number: int) -> None:
-    assert ":" not in query_text(number, validation_parameters(number, 1000))
-
-
-def test_a_missing_value_is_an_error_and_no_empty_string() -> None:
-    with pytest.raises(KeyError, match="quantity"):
-        query_text(6, {"date": "1994-01-01", "discount": "0.06"})

@@ -7,10 +7,9 @@ import pytest
 from pgdyno.base.errors import UsageError
 from pgdyno.measure.bundled_study import Sizing, StudyContext
 from pgdyno.model.experiments.experiment import Design
-from pgdyno.model.experiments.tpch import scale_text
 from pgdyno.model.experiments.workload import ResetPolicy
 from pgdyno.model.variants.variant import Variant
-from pgdyno.studies.bundled.tpch.queries import ORDERS, usual_streams
+from pgdyno.studies.bundled.tpch.queries import usual_streams
 from pgdyno.studies.bundled.tpch.study import study, workloads
 
 
@@ -30,23 +29,10 @@ def test_there_are_as_many_streams_as_clause_5_3_4_asks_for(scale: float, stream
     assert usual_streams(round(scale * 1000)) == streams
 
 
-@pytest.mark.parametrize(
-    ("thousandths", "text"),
-    [(1, "0.001"), (100, "0.1"), (1000, "1"), (10_000, "10"), (1_000_001, "1000.001")],
-)
-def test_a_scale_is_written_exactly(thousandths: int, text: str) -> None:
-    assert scale_text(thousandths) == text
-
-
 def test_clients_are_the_streams() -> None:
     (first, *_) = workloads(Sizing(scale=0.1, clients=5)).values()
     assert first.step is not None
     assert first.step.clients == 5
-
-
-def test_every_stream_runs_every_query_once_and_no_two_in_the_same_order() -> None:
-    assert {tuple(sorted(order)) for order in ORDERS} == {tuple(range(1, 23))}
-    assert len(set(ORDERS)) == len(ORDERS)
 
 
 def test_every_output_says_that_it_is_no_tpch_result() -> None:

@@ -1,1 +1,0 @@
-"""A search and its answer, as text and for the page. Pure."""

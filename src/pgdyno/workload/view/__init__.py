@@ -1,1 +1,0 @@
-"""Text and tables about captured workloads and their replays. Pure."""
