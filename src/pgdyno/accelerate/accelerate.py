@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -45,9 +45,12 @@ from pgdyno.postgres.process.local_machine import available_memory_bytes
 from pgdyno.postgres.server import Server
 
 
-def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
+def accelerate(
+    request: AccelerateRequest, progress: Progress, report: Callable[[str], None] = lambda _: None
+) -> Acceleration:
     """Measure on scratch servers whether the plan for a server pays. Nothing outside them is changed.
 
+    ``report`` receives sentences on where the statements' time goes, before measuring.
     Raises: MemoryProofError and SettingError from planning; ServerError if the plan changes a machine
     without a machine id; all errors of measuring.
     """
@@ -63,6 +66,8 @@ def accelerate(request: AccelerateRequest, progress: Progress) -> Acceleration:
         host_target()  # receipts need the machine id: fail before minutes of profiling if there is none
     as_booted = request.conditions.as_booted or _why_as_booted(request, planned.plan)
     profiled = profiled_plan(request, planned.plan, as_booted, progress)
+    for sentence in profiled.notes:
+        report(sentence)
     planned = replace(planned, plan=profiled.plan)
     conditions = replace(
         request.conditions,

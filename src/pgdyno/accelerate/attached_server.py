@@ -10,6 +10,7 @@ anything is measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -36,8 +37,11 @@ from pgdyno.plan import formats
 from pgdyno.plan.attached import Attached
 from pgdyno.plan.engine.effective import EffectiveSettings, owner_of
 from pgdyno.plan.inspection.start_check import StartCheck
+from pgdyno.postgres.connection.connection import connect
 from pgdyno.postgres.process.local_machine import workspace
 from pgdyno.postgres.server import ConfigurationManager, Server
+from pgdyno.profile.reading.statement_work import TrafficCounting
+from pgdyno.profile.view.statements_text import where_time_goes
 
 _AWAY_S = 5.0  # assumed time of a stop and a start; measured on idle machines: below 2 s
 _WRITTEN_BYTES_PER_S = 200e6  # assumed write rate of a checkpoint
@@ -103,6 +107,7 @@ def accelerate_attached(
     if permissions.watch is not None:
         require_counted(access)
     server = attached.subject.server
+    report(_where_time_goes(attached.dsn))
     if permissions.load:  # whole trials can also measure host-wide changes, interleaved servers cannot
         request = replace(request, plan=replace(request.plan, with_unmeasured=True))
     planned = plan_for(attached.subject, request.base, request.conditions, request.plan)
@@ -121,8 +126,17 @@ def accelerate_attached(
             is_standby_order_kept=permissions.is_standby_order_kept,
         )
     else:
-        done = accelerate(request, progress)
+        done = accelerate(request, progress, report)
     return conclude(attached, done, access, progress, permissions, report)
+
+
+def _where_time_goes(dsn: str) -> str:
+    """Return the sentence on the running server's own statements, as counted since the last reset."""
+    with closing(connect(dsn)) as connection:
+        read = TrafficCounting.begin(connection).so_far()
+    where = where_time_goes(read.statements)
+    known = "; ".join(filter(None, (where, *read.remarks))) or "none was counted"
+    return f"the server's own statements, since their last reset: {known}"
 
 
 def conclude(

@@ -15,6 +15,7 @@ from pgdyno.model.variants.variant import Variant
 from pgdyno.profile.bounds import gains_by_lever, with_bounds
 from pgdyno.profile.reading.profile import ProfileRequest, is_profiled, profile
 from pgdyno.profile.records.profile_record import TransactionProfile
+from pgdyno.profile.view.statements_text import where_time_goes
 
 _CYCLES = 2  # of seven seconds: enough to rank lines
 LEAST_BUDGET_S = 420.0  # arbitrary: with less, the measurement needs all of the time
@@ -29,7 +30,7 @@ ProfileOf: TypeAlias = Callable[[ProfileRequest, Progress], Sequence[Transaction
 class ProfiledPlan:
     """A plan with bounds in its reasons. ``gains`` are the largest possible gains by lever.
 
-    ``notes`` name the workloads with a failed profile.
+    ``notes`` state where the statements' time goes, and name the workloads with a failed profile.
     """
 
     plan: Plan
@@ -52,7 +53,10 @@ def profiled_plan(
         return ProfiledPlan(plan)
     conditions = replace(request.conditions, as_booted=as_booted)
     found, notes = baseline_profiles(request.base, conditions, progress, profile_of)
-    return ProfiledPlan(with_bounds(plan, found), gains_by_lever(found), notes)
+    where = tuple(
+        f"{one.workload}: {sentence}" for one in found if (sentence := where_time_goes(one.statements))
+    )
+    return ProfiledPlan(with_bounds(plan, found), gains_by_lever(found), (*where, *notes))
 
 
 def baseline_profiles(

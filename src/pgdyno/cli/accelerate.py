@@ -248,7 +248,7 @@ class _Given:
                 self._ensure_build(request, progress)
                 fits = what_fits(request)
             echo(fits, err=True)
-            return AttachedAcceleration(accelerate(request, progress), None, None)
+            return AttachedAcceleration(accelerate(request, progress, partial(echo, err=True)), None, None)
         return self._run_attached(self.dsn, progress)
 
     def _require_compiler_layer(self, request: AccelerateRequest) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # imported late to keep --help fast
     from pgdyno.base.ports import Progress
     from pgdyno.profile.reading.profile import ProfileRequest
     from pgdyno.profile.records.profile_record import TransactionProfile
+    from pgdyno.report.elements.tables import Table
 
 _CYCLES = 8  # 6.5 s each, one second more with hardware counters
 _WATCHED_S = 60.0
@@ -232,27 +234,32 @@ def _show(found: tuple[TransactionProfile, ...]) -> None:
         processor_notes,
         processor_tables,
     )
-    from pgdyno.report.elements.terminal import PlainTable
+    from pgdyno.profile.view.statements_text import statement_tables, where_time_goes
 
     for one in found:
-        echo(profile_text.headline(one))
-    account = profile_text.account_table(*found) if len(found) == 1 else profile_text.comparison_table(*found)
-    echo("")
-    print_wide(PlainTable(account))
+        for line in filter(None, (where_time_goes(one.statements), profile_text.headline(one))):
+            echo(f"{line}.")
     for one in found:
-        tables = (profile_text.kernel_table(one), profile_text.statement_table(one), *processor_tables(one))
-        for table in tables:
-            if table.rows:
-                echo(f"\n{one.variant}: {table.caption}\n")
-                print_wide(PlainTable(table))
-                if table.lesson:
-                    echo(f"\n{table.lesson}")
+        _print_tables(statement_tables(one), one.variant)
+    account = profile_text.account_table(*found) if len(found) == 1 else profile_text.comparison_table(*found)
+    _print_tables((account,))
+    for one in found:
+        _print_tables((profile_text.kernel_table(one), *processor_tables(one)), one.variant)
         echo("")
         for line in (*profile_text.advice_lines(one), *profile_text.notes(one), *processor_notes(one)):
             echo(line)
-    for labelled in by_origin(found):
-        table = code_table(labelled)
-        echo(f"\n{table.caption}\n")
-        print_wide(PlainTable(table))
+    _print_tables(code_table(one) for one in by_origin(found))
     for line in code_notes(found):
         echo(line)
+
+
+def _print_tables(tables: Iterable[Table], variant: str = "") -> None:
+    """Print the tables that have rows, each with its caption and the sentence below it."""
+    from pgdyno.report.elements.terminal import PlainTable
+
+    for table in tables:
+        if table.rows:
+            echo(f"\n{variant}: {table.caption}\n" if variant else f"\n{table.caption}\n")
+            print_wide(PlainTable(table))
+            if table.lesson:
+                echo(f"\n{table.lesson}")

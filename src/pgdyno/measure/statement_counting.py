@@ -198,5 +198,8 @@ def _names(
 
 
 def shape(sql: str) -> str:
-    """Return a statement's text with the numbers in its names replaced: of sysbench's tables, for example."""
-    return _NUMBER.sub("#", " ".join(sql.split()))
+    """Return a statement's text with the numbers in its names replaced: of sysbench's tables, for example.
+
+    The server counts statements without the semicolon at their end.
+    """
+    return _NUMBER.sub("#", " ".join(sql.split()).rstrip("; "))

@@ -30,7 +30,8 @@ from pgdyno.workload.capture.row_use import with_values_for_returned
 from pgdyno.workload.column_draws import read_draws
 
 _MOST_STATEMENTS = 60  # arbitrary: some milliseconds each; those with the most time in the original
-_PLANNED = frozenset({"select", "insert", "update", "delete", "merge", "with", "values", "table"})
+PLANNED = frozenset({"select", "insert", "update", "delete", "merge", "with", "values", "table"})
+"""First words of statements that EXPLAIN takes."""
 _LEAST_VERSION = 140_000  # its pg_prepared_statements counts generic plans
 _DEFINITIONS = """
 SELECT n.nspname, c.relname, pg_catalog.pg_get_indexdef(c.oid) FROM pg_catalog.pg_class c
@@ -75,7 +76,7 @@ def used_plans(
         with arm.losses_explained(), closing(loads.connect(arm, workload)) as connection:
             if connection.info.server_version < _LEAST_VERSION:
                 return (), ("plans are not compared: PostgreSQL before 14 does not report generic ones",)
-            statements = statements or _statements(connection, workload, loads)
+            statements = statements or planned_statements(connection, workload, loads)
             for one in statements:
                 plans = _plans_of(connection, arm, workload, one)
                 if isinstance(plans, ServerError):
@@ -88,8 +89,11 @@ def used_plans(
     return tuple(found), (f"{some} unknown: {next(iter(unknown.values()))}",)
 
 
-def _statements(connection: Connection, workload: Workload, loads: Loads) -> list[PreparedStatement]:
-    """Return the statements that can be planned; of tables that differ in a number, the first one's."""
+def planned_statements(connection: Connection, workload: Workload, loads: Loads) -> list[PreparedStatement]:
+    """Return the statements that can be planned; of tables that differ in a number, the first one's.
+
+    Raises: GeneratorFailedError, UsageError, ServerError.
+    """
     driver = loads.find_driver()
     if workload.captured is not None:
         times = {one.name: one.seen.time_ms for one in workload.captured.statements}
@@ -97,7 +101,7 @@ def _statements(connection: Connection, workload: Workload, loads: Loads) -> lis
     else:
         every = prepared_statements(driver, workload, job_options(workload))
         found = list({shape(one.sql): one for one in reversed(every)}.values())[::-1]
-    planned = (one for one in found if first_word(one.sql) in _PLANNED)
+    planned = (one for one in found if first_word(one.sql) in PLANNED)
     return list(islice(planned, _MOST_STATEMENTS))
 
 
@@ -120,8 +124,14 @@ def _plans_of(
 
 def in_use(found: ExplainedStatement, workload: Workload, mode: str) -> Sequence[Document]:
     """Return the plans that executions use: custom ones, or the generic one."""
-    is_generic = mode == "force_generic_plan" or (mode == "auto" and found.is_kept)
-    return found.generics[:1] if is_generic and workload.protocol == PREPARED else found.customs
+    return found.generics[:1] if is_generic(found, workload, mode) else found.customs
+
+
+def is_generic(found: ExplainedStatement, workload: Workload, mode: str) -> bool:
+    """Whether executions use the generic plan; ``mode`` is the server's plan_cache_mode."""
+    return workload.protocol == PREPARED and (
+        mode == "force_generic_plan" or (mode == "auto" and found.is_kept)
+    )
 
 
 def _definitions(connection: Connection, documents: Sequence[Document]) -> Mapping[IndexName, str]:

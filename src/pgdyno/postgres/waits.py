@@ -21,9 +21,13 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class ActivitySample:
-    """One sample. ``waits`` counts busy backends (active clients and their parallel workers) by event."""
+    """One sample. ``waits`` counts busy backends (active clients and their parallel workers) by event.
+
+    ``statements`` counts them by query id and event, if statements were sampled.
+    """
 
     at_s: float  # on the monotonic clock, or relative to a step's start
     waits: tuple[tuple[Wait, int], ...] = ()
     is_checkpointing: bool = False
     autovacuum_workers: int = 0
+    statements: tuple[tuple[int, Wait, int], ...] = ()

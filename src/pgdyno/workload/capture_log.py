@@ -1,4 +1,4 @@
-"""Capture a workload from a server's logs; only the schema is read from the server itself."""
+"""Capture a workload from a server's logs; the server itself has the schema, and samples of columns."""
 
 from __future__ import annotations
 

@@ -85,6 +85,16 @@ def test_statements_are_counted_per_transaction(bank: dict[str, Any]) -> None:
     assert updates == pytest.approx(3.0, abs=0.15)
 
 
+def test_statements_have_what_their_plans_read_and_what_they_wait_for(bank: dict[str, Any]) -> None:
+    named = {one["name"]: one for one in bank["statements"]}
+    update = named["update-branch"]  # most of the time is spent on waiting for its only row
+    assert update["rows_read"] == 1
+    assert update["is_estimated"]  # what writes is not run
+    assert update["node"].startswith("Seq Scan on pgbench_branches (filter ")
+    waits = {event for one in bank["statements"] for event, _ in one["waits"]}
+    assert any(event.startswith("Lock:") for event in waits), waits
+
+
 @pytest.mark.long
 def test_two_variants_are_profiled_in_turns_and_a_page_is_written(pg18_bin: Path, home: Path) -> None:
     page = home / "profile.html"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -130,7 +131,9 @@ class EmptyServer:
 
 
 def test_statements_that_cannot_be_planned_are_one_note(pg18: RealServer, tmp_path: Path) -> None:
-    arms = [cast("Arm", SimpleNamespace(variant=Variant(name))) for name in "ab"]
+    arms = [
+        cast("Arm", SimpleNamespace(variant=Variant(name), losses_explained=nullcontext)) for name in "ab"
+    ]
     loads = cast("Loads", EmptyServer(pg18.dsn, tmp_path))
     found = used_plans(arms, bundled_workloads()["sysbench-read-only"], loads)
     assert found == ((), ('plans of 5 statements are unknown: relation "sbtest1" does not exist',))

@@ -99,3 +99,7 @@ def test_statements_without_a_name_are_one() -> None:
 
 def test_tables_that_differ_in_a_number_have_one_shape() -> None:
     assert shape("SELECT c FROM  sbtest12 WHERE id = $1") == "SELECT c FROM sbtest# WHERE id = $1"
+
+
+def test_a_semicolon_at_the_end_is_no_part_of_a_shape() -> None:
+    assert shape("UPDATE t SET a = $1; ") == "UPDATE t SET a = $1"

@@ -9,10 +9,8 @@ import pytest
 from pgdyno.profile import parts
 from pgdyno.profile.account import account
 from pgdyno.profile.cycles import Counters, Cycle, Sampled, Traced, Window
-from pgdyno.profile.reading.profile import by_shape
 from pgdyno.profile.records.profile_record import (
     AccountLine,
-    StatementTime,
     Time,
 )
 from pgdyno.profile.scheduling import Delays
@@ -70,15 +68,3 @@ def test_without_perf_work_and_queues_are_lines_of_their_own() -> None:
         "run queue: load generator, waiting for a CPU": 7.0,
         "server: work of sessions": 400.0,
     }
-
-
-def test_statements_of_numbered_tables_are_one() -> None:
-    def one(sql: str, planning_us: float) -> StatementTime:
-        return StatementTime(sql, 1.0, planning_us, 2.0, 3.0, 4.0, 5.0)
-
-    point, end = "SELECT c FROM sbtest{} WHERE id=$1", "COMMIT"
-    found = by_shape([one(end, 0.0), one(point.format(1), 6.0), one(point.format(12), 1.0)])
-    assert found == (
-        StatementTime("SELECT c FROM sbtest# WHERE id=$1", 2.0, 7.0, 4.0, 6.0, 8.0, 10.0),
-        one(end, 0.0),
-    )

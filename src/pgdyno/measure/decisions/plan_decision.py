@@ -52,14 +52,17 @@ from pgdyno.measure.decisions.plan_outcome import BOUND, Estimate, Outcome, outc
 from pgdyno.measure.decisions.stopping import round_s
 from pgdyno.measure.verdicts import failures
 from pgdyno.measure.verdicts.durability import doubts
+from pgdyno.measure.verdicts.statements import costliest
 from pgdyno.model.experiments.experiment import Experiment
 from pgdyno.model.experiments.likeness import LEAST_LIKENESS
+from pgdyno.model.experiments.statements import StatementCount
 from pgdyno.model.plans.plan import Terms, applied_of
 
 LOOK_ERROR = 0.2 * BOUND
 """The error of a bound at a look before the end; the rest of ``BOUND`` is spent at the end."""
 _FASTER = 0.025
 _NOTHING = 1.02  # a gain below 2 % does not justify any change to a server
+_MUCH = 0.2  # arbitrary: of all statements' time
 _LONGEST = 30.0  # times the rounds so far: longer runs are not advised
 
 
@@ -108,7 +111,8 @@ def decide_plan(experiment: Experiment, variant: str, terms: Terms) -> PlanDecis
             rest = f"the plan {applied.replace('-', ' ', 1)}"
             sentence = f"Undecided whether the plan pays: {rest} is not shown to pay."
             decision = PlanDecision(PlanState.UNDECIDED, sentence, decision.reasons, decision.outcomes)
-    return replace(decision, sentence=f"{decision.sentence}{_unlike(experiment)}")
+    where = _where_time_goes(experiment) if decision.state is PlanState.NOTHING else ""
+    return replace(decision, sentence=f"{decision.sentence}{where}{_unlike(experiment)}")
 
 
 def _with_failures(experiment: Experiment, variant: str, decision: PlanDecision) -> PlanDecision:
@@ -128,6 +132,19 @@ def _with_failures(experiment: Experiment, variant: str, decision: PlanDecision)
     else:
         sentence = "Undecided whether the plan pays: too many transactions fail, or may fail, with it."
     return PlanDecision(state, sentence, tuple(reasons), decision.outcomes)
+
+
+def _where_time_goes(experiment: Experiment) -> str:
+    """Return sentences on the statements that take much of the baseline's time; empty without any."""
+    found = ((one, costliest(experiment, one)) for one in experiment.workloads)
+    much = [f" {_costliest_text(name, *one)}" for name, one in found if one and one[1] >= _MUCH]
+    return "".join(much) + (" pgdyno profile shows its plan." if much else "")
+
+
+def _costliest_text(workload: str, name: str, share: float, count: StatementCount) -> str:
+    blocks, rows = (numbers.plain(each / count.calls) for each in (count.blocks, count.rows))
+    per_call = f"{blocks} blocks and {rows} rows per call"
+    return f"On {workload}, {numbers.share(share, 0)} of the statements' time is {name}, with {per_call}."
 
 
 def _unlike(experiment: Experiment) -> str:
@@ -255,7 +272,7 @@ def _sentence(state: PlanState, outcomes: Sequence[Outcome], terms: Terms) -> st
         PlanState.PAYS: f"The plan pays: {gains}; {_guarded(outcomes, terms)}.",
         PlanState.TAIL_WORSE: f"The plan is faster, but its slowest transactions take longer: {gains}.",
         PlanState.TAIL_UNKNOWN: f"The plan is faster: {gains}. Its slowest transactions may take longer.",
-        PlanState.NOTHING: f"Nothing to gain: no workload can have gained {numbers.share(worthwhile, 0)}.",
+        PlanState.NOTHING: f"No gain by the plan: no workload can be {numbers.share(worthwhile, 0)} faster.",
         PlanState.UNDECIDED: f"Undecided whether the plan pays: {gains}.",
     }[state]
 

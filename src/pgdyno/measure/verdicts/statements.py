@@ -74,6 +74,20 @@ def has_slower_statement(experiment: Experiment) -> bool:
     )
 
 
+def costliest(experiment: Experiment, workload: str) -> tuple[str, float, StatementCount] | None:
+    """Return the statement with most of the baseline's time, its share, and its counts; None without any."""
+    rounds = counts_by_round(experiment.blocks, workload, experiment.baseline, experiment.baseline)
+    whole: dict[str, StatementCount] = {}
+    for of_round in rounds:
+        for name, (count, _) in of_round.items():
+            whole[name] = whole.get(name, NOTHING_COUNTED) + count
+    named = {name: count for name, count in whole.items() if name not in {OTHERS, UNNAMED} and count.calls}
+    if not named:
+        return None
+    first = max(named, key=lambda name: named[name].time_ms)
+    return first, named[first].time_ms / added_up(whole.values()).time_ms, named[first]
+
+
 def counts_by_round(
     blocks: Sequence[Block], workload: str, variant: str, baseline: str
 ) -> list[dict[str, _Pair]]:

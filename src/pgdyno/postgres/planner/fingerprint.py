@@ -93,7 +93,7 @@ def _with_definitions(
 
 
 def _lines(node: Mapping[str, Any], depth: int) -> Iterator[str]:
-    yield "  " * depth + _line(node)
+    yield "  " * depth + line(node)
     children = list(node.get("Plans", ()))
     if node["Node Type"] in _PARTS:
         children = _distinct(children)
@@ -122,7 +122,8 @@ def _without(line: str, tables: list[str]) -> str:
     return line
 
 
-def _line(node: Mapping[str, Any]) -> str:
+def line(node: Mapping[str, Any]) -> str:
+    """Return a node of a plan in one line, without its children."""
     kind = f"Parallel {node['Node Type']}" if node.get("Parallel Aware") else str(node["Node Type"])
     table = node.get("Relation Name")
     name = f"{kind} on {table}" if table else kind

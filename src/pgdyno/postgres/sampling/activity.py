@@ -23,14 +23,16 @@ from pgdyno.postgres.waits import CPU, ActivitySample, Wait
 
 # The checkpointer is idle in CheckpointerMain; otherwise it is writing or waiting to write.
 _ACTIVITY: LiteralString = """
-SELECT backend_type, wait_event_type, wait_event, pg_catalog.count(*)
+SELECT backend_type, wait_event_type, wait_event, {}, pg_catalog.count(*)
 FROM pg_catalog.pg_stat_activity
 WHERE pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
   AND (state OPERATOR(pg_catalog.=) 'active'
        OR backend_type OPERATOR(pg_catalog.=) 'checkpointer'
           AND (wait_event OPERATOR(pg_catalog.<>) 'CheckpointerMain') IS NOT FALSE)
-GROUP BY 1, 2, 3
+GROUP BY 1, 2, 3, 4
 """
+_NO_STATEMENT: LiteralString = "NULL::pg_catalog.int8"
+_WITH_STATEMENTS = 140_000
 _BUSY = frozenset({"client backend", "parallel worker"})
 _SAMPLES_PER_MEMORY = 4  # reading all processes' memory costs more than the query
 _STOP_LIMIT_S = 10.0
@@ -43,13 +45,22 @@ class ActivitySampling:
     ``largest_process_bytes`` is the largest resident memory of one process in any sample.
     """
 
-    def __init__(self, connection: psycopg.Connection, postmaster_pid: int, every_s: float) -> None:
-        """Prepare to sample a server every ``every_s`` seconds."""
+    def __init__(
+        self,
+        connection: psycopg.Connection,
+        postmaster_pid: int,
+        every_s: float,
+        *,
+        is_by_statement: bool = False,
+    ) -> None:
+        """Prepare to sample a server every ``every_s`` seconds; also by query id, from PostgreSQL 14 on."""
         self.samples: list[ActivitySample] = []
         self.largest_process_bytes = 0
         self._connection = connection
         self._postmaster_pid = postmaster_pid
         self._every_s = every_s
+        has_statements = is_by_statement and connection.info.server_version >= _WITH_STATEMENTS
+        self._query = _ACTIVITY.format("query_id" if has_statements else _NO_STATEMENT)
         self._is_over = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="activity sampling", daemon=True)
@@ -103,7 +114,7 @@ class ActivitySampling:
     def _sample(self) -> None:
         next_s = time.monotonic()
         while not self._is_over.wait(max(0.0, next_s - time.monotonic())):
-            rows = self._connection.execute(_ACTIVITY).fetchall()
+            rows = self._connection.execute(self._query).fetchall()
             self.samples.append(sample_of(rows, time.monotonic()))
             if len(self.samples) % _SAMPLES_PER_MEMORY == 1:
                 self._sample_memory()
@@ -121,23 +132,26 @@ def _wait(type_: str, event: str) -> Wait:
 
 
 def sample_of(rows: Iterable[tuple[Any, ...]], at_s: float) -> ActivitySample:
-    """Return the sample from rows of (backend type, wait event type, wait event, number of backends).
+    """Return the sample from rows of (backend type, wait event type, wait event, query id, backends).
 
     PostgreSQL reads a backend's state first and its wait event a moment later. So an active backend in
     ClientRead was on the CPU, and became idle in between.
     """
     waits: Counter[Wait] = Counter()
     others: Counter[str] = Counter()
-    for kind, type_, event, backends in rows:
+    statements: list[tuple[int, Wait, int]] = []
+    for kind, type_, event, statement, backends in rows:
         if kind not in _BUSY:
             others[kind] += backends
-        elif type_ is None or event == "ClientRead":
-            waits[_wait(CPU, "")] += backends
-        else:
-            waits[_wait(type_, event)] += backends
+            continue
+        wait = _wait(CPU, "") if type_ is None or event == "ClientRead" else _wait(type_, event)
+        waits[wait] += backends
+        if statement is not None:
+            statements.append((int(statement), wait, backends))
     return ActivitySample(
         at_s,
         waits=tuple(waits.items()),
         is_checkpointing=others["checkpointer"] > 0,
         autovacuum_workers=others["autovacuum worker"],
+        statements=tuple(statements),
     )

@@ -48,7 +48,7 @@ def read_planning_share(connection: Connection, settings: Mapping[str, Guc]) -> 
         return unknown("pg_stat_statements is not in shared_preload_libraries", _SOURCE)
     if tracked.setting != "on":
         return unknown(f"{_TRACKED} is off", _SOURCE)
-    schema = _schema(connection)
+    schema = safe_schema(connection)
     if isinstance(schema, Unknown):
         return Fact(schema, _SOURCE)
     try:
@@ -68,8 +68,11 @@ def read_planning_share(connection: Connection, settings: Mapping[str, Guc]) -> 
     return Fact(PlanningShare(*row), _SOURCE)
 
 
-def _schema(connection: Connection) -> str | Unknown:
-    """Return the extension's schema; unknown if its owner could run code with a powerful role's rights."""
+def safe_schema(connection: Connection) -> str | Unknown:
+    """Return the extension's schema; unknown if its owner could run code with a powerful role's rights.
+
+    Raises: ConnectionFailedError, ServerError.
+    """
     found = ask_rows(connection, _SCHEMA, "pg_extension").or_else(())
     if not found:
         return Unknown("this database has no extension pg_stat_statements")

@@ -18,7 +18,7 @@ from psycopg import sql
 
 from pgdyno.base.errors import ServerError
 from pgdyno.postgres.connection.connection import Connection
-from pgdyno.postgres.connection.control_connection import STATEMENT_TIMEOUT_S, look
+from pgdyno.postgres.connection.control_connection import STATEMENT_TIMEOUT_S, look, parameter_types
 from pgdyno.postgres.plan_document import explained
 from pgdyno.postgres.statements import PreparedStatement
 
@@ -76,32 +76,74 @@ def explain_prepared(
     Raises: ServerError with the server's message if it cannot be prepared, planned or run.
     """
     explain = _RUN if is_run else _PLANNED
+    with _prepared(connection, statement):
+        count = max(_FEWEST, min(len(statement.samples), _MOST))
+        samples = tuple(islice(cycle(statement.samples), count))
+        customs = _explain(connection, explain, samples, "force_custom_plan")
+        _explain(connection, _PLANNED, samples[:1], "auto")
+        is_kept = bool(_value(connection, _IS_KEPT))
+        generics = _explain(connection, explain, samples, "force_generic_plan")
+        has_partitions = _has_partitions(connection, generics[0])
+    return ExplainedStatement(customs, generics, is_kept, has_partitions)
+
+
+def run_prepared(
+    connection: Connection, statement: PreparedStatement, most: int, *, is_generic: bool
+) -> tuple[Document, ...]:
+    """Run a statement that only reads with its first ``most`` samples (EXPLAIN ANALYZE); return the plans.
+
+    Raises: ServerError with the server's message if it cannot be prepared or run.
+    """
+    with _prepared(connection, statement):
+        mode: LiteralString = "force_generic_plan" if is_generic else "force_custom_plan"
+        return _explain(connection, _RUN, statement.samples[:most], mode)
+
+
+def explain_unknown(connection: Connection, text: str) -> Document:
+    """Return the generic plan of a statement with unknown values, in a transaction that is rolled back.
+
+    Names are searched in the role's own path, and the server infers the types of parameters. The prepared
+    statement ends with the transaction: a pooler may assign the session to an application next.
+    Raises: ServerError with the server's message.
+    """
+    limit = {"statement_timeout": f"{STATEMENT_TIMEOUT_S}s", "search_path": None}
+    with _errors_named(text), look(connection, limit):
+        nulls = (None,) * len(parameter_types(connection, text.encode()))
+        _prepare(connection, PreparedStatement("", text, (), (), 0.0))
+        try:
+            with look(connection, limit):
+                [document] = _explain(connection, _PLANNED, (nulls,), "force_generic_plan")
+        finally:
+            if not connection.closed:
+                connection.execute(sql.SQL("DEALLOCATE {}").format(_NAME))
+    return document
+
+
+@contextmanager
+def _errors_named(text: str) -> Iterator[None]:
+    """Raise ServerError with the statement for errors in the block."""
     try:
-        with _prepared(connection, statement):
-            count = max(_FEWEST, min(len(statement.samples), _MOST))
-            samples = tuple(islice(cycle(statement.samples), count))
-            customs = _explain(connection, explain, samples, "force_custom_plan")
-            _explain(connection, _PLANNED, samples[:1], "auto")
-            is_kept = bool(_value(connection, _IS_KEPT))
-            generics = _explain(connection, explain, samples, "force_generic_plan")
-            has_partitions = _has_partitions(connection, generics[0])
+        yield
     except psycopg.Error as error:
         message = error.diag.message_primary or str(error).strip()
-        raise ServerError(f'could not plan "{statement.sql.strip()}"', detail=message) from error
-    return ExplainedStatement(customs, generics, is_kept, has_partitions)
+        raise ServerError(f'could not plan "{text.strip()}"', detail=message) from error
 
 
 @contextmanager
 def _prepared(connection: Connection, statement: PreparedStatement) -> Iterator[None]:
-    """Provide a transaction with the prepared statement; both end with the block."""
+    """Provide a transaction with the prepared statement; both end with the block. Raises: ServerError."""
     limit = {"statement_timeout": f"{STATEMENT_TIMEOUT_S}s"}
-    with _deallocated(connection, _NAME), look(connection, limit):
-        types = [_type(connection, oid) for oid in statement.parameter_types]
-        listed = sql.SQL("({})").format(sql.SQL(", ").join(types)) if types else sql.SQL("")
-        text = statement.sql.strip().rstrip(";").encode()
-        head = sql.SQL("PREPARE {}{} AS ").format(_NAME, listed).as_bytes(connection)
-        connection.execute(head + text, prepare=False)
+    with _errors_named(statement.sql), _deallocated(connection, _NAME), look(connection, limit):
+        _prepare(connection, statement)
         yield
+
+
+def _prepare(connection: Connection, statement: PreparedStatement) -> None:
+    types = [_type(connection, oid) for oid in statement.parameter_types]
+    listed = sql.SQL("({})").format(sql.SQL(", ").join(types)) if types else sql.SQL("")
+    text = statement.sql.strip().rstrip(";").encode()
+    head = sql.SQL("PREPARE {}{} AS ").format(_NAME, listed).as_bytes(connection)
+    connection.execute(head + text, prepare=False)
 
 
 @contextmanager
@@ -123,7 +165,7 @@ def _type(connection: Connection, oid: int) -> sql.SQL:
 def _explain(
     connection: Connection,
     explain: LiteralString,
-    samples: tuple[tuple[str, ...], ...],
+    samples: tuple[tuple[str | None, ...], ...],
     mode: LiteralString,
 ) -> tuple[Document, ...]:
     connection.execute(sql.SQL("SET LOCAL plan_cache_mode = {}").format(sql.SQL(mode)))

@@ -57,6 +57,7 @@ class ArmTurns:
     plain: list[Turn] = field(default_factory=list)
     sampled: list[Turn] = field(default_factory=list)
     waits: list[Mapping[str, float]] = field(default_factory=list)
+    statement_waits: Counter[tuple[int, str]] = field(default_factory=Counter)  # by query id and event
     statements: list[Turn] = field(default_factory=list)
     traced: list[Turn] = field(default_factory=list)
     hardware: list[tuple[Turn, PerfCounts]] = field(default_factory=list)
@@ -90,9 +91,12 @@ class Profiling:
     def _sampled(self, arm: int, taken: ArmTurns) -> None:
         with closing(self.arms[arm].connect()) as connection, self.recordings.sampling():
             pid = self.arms[arm].postmaster_pid
-            with ActivitySampling(connection, pid, _LOOK_EVERY_S) as activity:
+            with ActivitySampling(connection, pid, _LOOK_EVERY_S, is_by_statement=True) as activity:
                 taken.sampled.append(self._turn(arm, SAMPLED_S))
         taken.waits.append(_mean_waiting_sessions(activity.samples))
+        for sample in activity.samples:
+            for statement, wait, sessions in sample.statements:
+                taken.statement_waits[statement, str(wait)] += sessions
 
     def _counted(self, arm: int, taken: ArmTurns) -> None:
         if (statements := self.statements[arm]) is not None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,10 +11,11 @@ from pgdyno.base.errors import ServerError, ServerStartError, UsageError
 from pgdyno.base.ports import Progress
 from pgdyno.load.transaction_log import log_label
 from pgdyno.measure.arenas.arm import Arm
+from pgdyno.measure.arenas.load import Loads
 from pgdyno.measure.arenas.opening import kept_awake, open_scratch_arena
 from pgdyno.measure.arenas.scratch_arena import ScratchArena
 from pgdyno.measure.blocks.transactions import parse_all
-from pgdyno.measure.statement_counting import StatementCounting, counting, shape
+from pgdyno.measure.statement_counting import StatementCounting, counting, statement_names
 from pgdyno.measure.view.awake_sentence import awake_sentence
 from pgdyno.model.experiments.experiment import Design
 from pgdyno.model.experiments.failures import require_few
@@ -24,7 +24,7 @@ from pgdyno.model.experiments.workload import DRIVER, Workload
 from pgdyno.model.variants.variant import Variant, require_durable, require_measurable
 from pgdyno.postgres.process.installation import Installation
 from pgdyno.postgres.process.local_machine import machine_claimed
-from pgdyno.postgres.sampling.statement_statistics import LIBRARY, CountedTimes
+from pgdyno.postgres.sampling.statement_statistics import LIBRARY, WHOLE_TEXT
 from pgdyno.profile.reading.cycle_sampling import (
     CYCLE_S,
     ArmTurns,
@@ -38,7 +38,8 @@ from pgdyno.profile.reading.cycle_sampling import (
 from pgdyno.profile.reading.hardware_counting import find_hardware_counters
 from pgdyno.profile.reading.layouts import sampled_layout
 from pgdyno.profile.reading.recordings import open_recordings
-from pgdyno.profile.records.profile_record import StatementTime, TransactionProfile
+from pgdyno.profile.reading.statement_work import Read, StatementWaits, read_plans_of_arm, times_of
+from pgdyno.profile.records.profile_record import TransactionProfile
 from pgdyno.profile.summary import Profiled, sum_up
 
 _NAME = "profile"
@@ -130,7 +131,8 @@ def _of_arms(
     labels = [log_label(_NAME, workload.name, 0, arm) for arm in range(len(arms))]
     lasting_s = design.warmup_s + request.cycles * CYCLE_S
     with ExitStack() as stack:
-        statements = [StatementCounting.of(stack, arm, shape) if is_counting else None for arm in arms]
+        name_of = statement_names(workload, loads.find_driver)
+        statements = [StatementCounting.of(stack, arm, name_of) if is_counting else None for arm in arms]
         turns = stack.enter_context(
             closing(loads.prepare(arms, labels, workload, design, lasting_s, range(len(arms))))
         )
@@ -154,7 +156,16 @@ def _of_arms(
         recorded = PerfData(tuple(recordings.stacks()), tuple(recordings.events()), idle)
         installations = map(arena.installation_of, request.variants)
         programs = [Path(one.program("postgres")).resolve() for one in installations]
-        return tuple(_results(request, profiling, taken, recorded, programs, remarks))
+        found = tuple(_results(request, profiling, taken, recorded, programs, remarks))
+        progress.step("reading the plans of statements")
+        return tuple(_with_plans(one, arm, workload, loads) for one, arm in zip(found, arms, strict=True))
+
+
+def _with_plans(found: TransactionProfile, arm: Arm, workload: Workload, loads: Loads) -> TransactionProfile:
+    if not found.statements:
+        return found
+    read = read_plans_of_arm(found.statements, arm, workload, loads)
+    return replace(found, statements=read.statements, remarks=(*found.remarks, *read.remarks))
 
 
 def _results(
@@ -171,9 +182,9 @@ def _results(
         cycles = cycles_of(taken[index], processes, log, recorded)
         clients = request.workload.clients or request.design.clients
         profiled = Profiled(variant.name, request.workload.name, clients, len(processes.cpus))
-        counted, statements = transactions_in(taken[index].statements, log), profiling.statements[index]
-        times, gap = _times(statements, counted)
-        found = sum_up(profiled, cycles, times, (*remarks, *gap))
+        counted = transactions_in(taken[index].statements, log)
+        read = _statements(profiling.statements[index], counted, taken[index].statement_waits)
+        found = sum_up(profiled, cycles, read.statements, (*remarks, *read.remarks))
         layout = sampled_layout(programs[index], cycles)
         yield replace(
             found,
@@ -182,49 +193,12 @@ def _results(
         )
 
 
-def _times(
-    statements: StatementCounting | None, transactions: int
-) -> tuple[tuple[StatementTime, ...], tuple[str, ...]]:
-    """Return the statements' times, by shape, and a remark if they cannot be read."""
-    if statements is None or not transactions:
-        return (), ()
+def _statements(counting: StatementCounting | None, transactions: int, waits: StatementWaits) -> Read:
+    """Return the counted statements, and a remark if they cannot be read."""
+    if counting is None or not transactions:
+        return Read(())
     try:
-        counted = statements.read().values()
+        counted = counting.read(WHOLE_TEXT).values()
     except ServerError as error:  # PostgreSQL 12 does not count planning
-        return (), (f"statements are not distinguished: {error.message}",)
-    return by_shape(_per_transaction(one, transactions) for one in counted), ()
-
-
-def _per_transaction(one: CountedTimes, transactions: int) -> StatementTime:
-    return StatementTime(
-        one.sql,
-        one.calls / transactions,
-        one.planning_ms * 1000 / transactions,
-        one.executing_ms * 1000 / transactions,
-        one.rows / transactions,
-        one.blocks / transactions,
-        one.wal_records / transactions,
-    )
-
-
-def by_shape(statements: Iterable[StatementTime]) -> tuple[StatementTime, ...]:
-    """Add up the statements of each shape, most time first. A single statement keeps its text."""
-    groups: defaultdict[str, list[StatementTime]] = defaultdict(list)
-    for one in statements:
-        groups[shape(one.sql)].append(one)
-    found = (_sum(name, its) for name, its in groups.items())
-    return tuple(sorted(found, key=lambda one: -(one.planning_us + one.executing_us)))
-
-
-def _sum(name: str, statements: list[StatementTime]) -> StatementTime:
-    if len(statements) == 1:
-        return statements[0]
-    return StatementTime(
-        name,
-        sum(one.calls for one in statements),
-        sum(one.planning_us for one in statements),
-        sum(one.executing_us for one in statements),
-        sum(one.rows for one in statements),
-        sum(one.blocks for one in statements),
-        sum(one.wal_records for one in statements),
-    )
+        return Read((), (f"statements are not distinguished: {error.message}",))
+    return Read(times_of(counted, transactions, waits, counting.name_of))

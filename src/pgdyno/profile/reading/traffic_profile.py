@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -20,7 +21,7 @@ from pgdyno.base.errors import ServerError, UsageError
 from pgdyno.base.facts import Fact, Unknown, unknown
 from pgdyno.base.ports import Progress
 from pgdyno.measure.arenas.attached_server import postmaster_of
-from pgdyno.postgres.connection.connection import connect
+from pgdyno.postgres.connection.connection import Connection, connect
 from pgdyno.postgres.inspection.inspection import identify_backend
 from pgdyno.postgres.process.account import one_off_account
 from pgdyno.postgres.process.local_machine import online_cpus, workspace
@@ -31,6 +32,7 @@ from pgdyno.profile.reading.cycle_sampling import within
 from pgdyno.profile.reading.hardware_counting import HardwareCounters, find_hardware_counters
 from pgdyno.profile.reading.layouts import sampled_layout
 from pgdyno.profile.reading.recordings import Recordings, open_recordings
+from pgdyno.profile.reading.statement_work import TrafficCounting
 from pgdyno.profile.reading.traffic import TrafficWindow, WatchedServer
 from pgdyno.profile.records.microarchitecture import Microarchitecture
 from pgdyno.profile.records.profile_record import TransactionProfile
@@ -63,12 +65,9 @@ def profile_attached(
     windows = max(2, round(duration_s / _WINDOW_S))
     window_s = duration_s / windows
     with closing(connect(dsn)) as connection, workspace().scratch() as scratch:
-        if not may_see_sessions(connection):
-            raise ServerError(
-                "the role may not see other sessions",
-                hint="GRANT pg_read_all_stats TO the role, or connect as a superuser",
-            )
+        _require_visible_sessions(connection)
         own = identify_backend(connection).pid
+        statements = TrafficCounting.begin(connection)
         postmaster = _on_this_host(postmaster_of(connection), own)
         traffic = WatchedServer(connection, postmaster.or_none(), own)
         spent_s, began_s = _own_cpu_s(postmaster, own), time.monotonic()
@@ -87,20 +86,38 @@ def profile_attached(
                 watched.append(seen)
                 counts.append(window_counts)
             recordings.end()
+            read = statements.end(*_counts_of(watched))
             program = _program(postmaster)
         share = (_own_cpu_s(postmaster, own) - spent_s) / (time.monotonic() - began_s)
         progress.step("reading the recordings")
         stacks = within(recordings.stacks(), watched)
         watched = [one.sampled(found) for one, found in zip(watched, stacks, strict=True)]
         cycles = [one.cycle(found) for one, found in zip(watched, stacks, strict=True)]
-        remarks = (*recordings.remarks, *hardware.remarks, *_remarks(watched, postmaster), _cost(share))
+        remarks = [*recordings.remarks, *hardware.remarks, *_remarks(watched, postmaster), *read.remarks]
         label = f"port={connection.info.port} dbname={connection.info.dbname}"
     sessions = sum(one.mean_sessions for one in watched) / len(watched)
-    found = sum_up(Profiled(label, _NAME, sessions, len(online_cpus())), cycles, (), remarks)
+    profiled = Profiled(label, _NAME, sessions, len(online_cpus()))
+    found = sum_up(profiled, cycles, read.statements, (*remarks, _cost(share)))
     layout = None if program is None else sampled_layout(program, cycles)
     return replace(
         found, counted=_counted(watched, counts, hardware.events), layouts=(layout,) if layout else ()
     )
+
+
+def _require_visible_sessions(connection: Connection) -> None:
+    if not may_see_sessions(connection):
+        raise ServerError(
+            "the role may not see other sessions",
+            hint="GRANT pg_read_all_stats TO the role, or connect as a superuser",
+        )
+
+
+def _counts_of(watched: Sequence[TrafficWindow]) -> tuple[int, Counter[tuple[int, str]]]:
+    """Return the number of transactions, and the samples by statement and wait event."""
+    waits = Counter[tuple[int, str]]()
+    for one in watched:
+        waits.update(one.looks.statements)
+    return sum(one.transactions for one in watched), waits
 
 
 def _counted(

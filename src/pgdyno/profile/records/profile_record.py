@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -57,7 +57,12 @@ class KernelEntry:
 
 @dataclass(frozen=True)
 class StatementTime:
-    """A statement's figures from pg_stat_statements, per transaction; times in µs."""
+    """A statement's figures from pg_stat_statements, per transaction; times in µs.
+
+    ``name`` is the workload's, possibly empty. ``rows_read`` are the rows of tables that a call reads by its
+    plan; None if unknown. ``node`` is the plan's dearest node, with its share of the plan's cost. ``waits``
+    are shares of the statement's samples by wait event, the largest first; "CPU" is without a wait event.
+    """
 
     sql: str
     calls: float
@@ -66,6 +71,22 @@ class StatementTime:
     rows: float
     blocks: float
     wal_records: float
+    name: str = ""
+    rows_read: float | None = None
+    is_estimated: bool = False
+    node: str = ""
+    node_share: float = 0.0
+    waits: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def time_us(self) -> float:
+        """Its time per transaction."""
+        return self.planning_us + self.executing_us
+
+
+def share_of(statement: StatementTime, statements: Iterable[StatementTime]) -> float:
+    """Return a statement's share of the time of all statements."""
+    return statement.time_us / (sum(one.time_us for one in statements) or 1.0)
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from pgdyno.profile.view.profile_text import (
     kernel_table,
     notes,
     shown_lines,
-    statement_table,
 )
+from pgdyno.profile.view.statements_text import statement_tables, where_time_goes
 from pgdyno.report.charts.shares import STEPS, CascadeBar, FlameBar, cascade, flame_graph, style_of
 from pgdyno.report.charts.svg import Caption
 from pgdyno.report.elements.html import render
@@ -50,6 +50,8 @@ class ProfileSection:
     """A variant's section of the page."""
 
     variant: str
+    where: str
+    statements: tuple[Table, ...]
     figure: Figure
     flames: Figure | None
     tables: tuple[Table, ...]
@@ -83,9 +85,11 @@ def _section(profile: TransactionProfile, place: int) -> ProfileSection:
     title = f"Where {profile.latency.us:,.0f} µs go: {profile.variant}"
     description = "; ".join(f"{bar.label} {bar.shown}" for bar in bars)
     caption = Caption(f"account-{place}", title, description)
-    tables = (kernel_table(profile), statement_table(profile), *processor_tables(profile))
+    tables = (kernel_table(profile), *processor_tables(profile))
     return ProfileSection(
         profile.variant,
+        where_time_goes(profile.statements),
+        tuple(statement_tables(profile)),
         figure(partial(cascade, caption, bars, profile.latency.us), account_table(profile), title=title),
         _flame_figure(profile, place) if profile.stacks else None,
         tuple(table for table in tables if table.rows),

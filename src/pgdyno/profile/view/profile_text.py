@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgdyno.base.text import shortened
 from pgdyno.profile.account import difference
 from pgdyno.profile.records.profile_record import (
     AccountGroup,
     AccountLine,
-    StatementTime,
     Time,
     TransactionProfile,
 )
 from pgdyno.report.elements.tables import NOTHING, Table, columns
 
-_MOST_ROWS = 12  # of statements, and of kernel entries
-_MOST_CHARACTERS = 70
+_MOST_ROWS = 12  # of kernel entries
 _NAMED = 4  # lines in a piece of advice
 _LEAST_SHARE = 0.005  # of a transaction's time; shorter lines are combined
 
@@ -99,19 +96,6 @@ def kernel_table(profile: TransactionProfile) -> Table:
     heads = columns("Kernel entry", "µs", "95 % interval", numbers_from=1)
     rows = tuple((one.name, f"{one.time.us:,.1f}", interval(one.time)) for one in profile.kernel[:_MOST_ROWS])
     return Table("CPU time of the server's sessions in the kernel, per transaction", heads, rows)
-
-
-def statement_table(profile: TransactionProfile) -> Table:
-    """Return the statements; those of tables with only different numbers in their names are combined."""
-    titles = ("calls", "planning µs", "executing µs", "rows", "blocks", "WAL records")
-    rows = tuple(map(_statement_row, profile.statements[:_MOST_ROWS]))
-    return Table("Statements, per transaction", columns("Statement", *titles, numbers_from=1), rows)
-
-
-def _statement_row(one: StatementTime) -> tuple[str, ...]:
-    short = shortened(" ".join(one.sql.split()), _MOST_CHARACTERS)
-    counts = (one.calls, one.planning_us, one.executing_us, one.rows, one.blocks, one.wal_records)
-    return (short, *(f"{count:,.2f}" if count < 10 else f"{count:,.0f}" for count in counts))
 
 
 def advice_lines(profile: TransactionProfile) -> Iterator[str]:

@@ -324,8 +324,8 @@ def test_another_major_version_runs_the_same_statements(pg15_bin: Path) -> None:
         assert cost.statements == sql
         indexes = "SELECT indexrelname FROM pg_stat_user_indexes WHERE indexrelname ~ '^by_'"
         assert rows(arena, changed, accounts, indexes) == [("by_text",)]
-        written = "SELECT pg_get_indexdef('public.by_text'::regclass) LIKE '%''ab''%', version() LIKE 'PostgreSQL 15.%'"
-        assert rows(arena, changed, accounts, written) == [(True, True)]
+        made = "SELECT pg_get_indexdef('public.by_text'::regclass) LIKE '%''ab''%', version() ~ 'SQL 15[.]'"
+        assert rows(arena, changed, accounts, made) == [(True, True)]
 
 
 def test_data_of_bundled_workloads_go_through_the_same_steps_and_are_kept(home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.golden.synthetic import experiment as synthetic
 
+from pgdyno.base.numbers import SPACE
 from pgdyno.measure.decisions.plan_decision import (
     PlanState,
     decide,
@@ -20,7 +22,9 @@ from pgdyno.measure.decisions.plan_decision import (
     state_of,
 )
 from pgdyno.measure.decisions.plan_outcome import Estimate, Outcome, Stalls
+from pgdyno.model.experiments.experiment import ArmBlock, Block
 from pgdyno.model.experiments.likeness import Likeness
+from pgdyno.model.experiments.statements import StatementCount
 from pgdyno.model.plans.plan import Terms
 from pgdyno.model.variants.durability import DurabilityReading
 
@@ -238,6 +242,41 @@ def test_a_workload_that_was_not_like_its_original_is_said() -> None:
     another = Likeness({"calls": 0.69}, ())
     found = decide_plan(replace(synthetic(), likenesses={"shop": another}), "plan", TERMS)
     assert found.sentence.endswith(" The replay is not your workload (likeness 0.69 of shop).")
+
+
+def test_no_gain_is_said_of_the_plan_and_the_costliest_statement_named() -> None:
+    some = {"select-orders": StatementCount(400, 890.0, 1600, 694_000, 0), "others": _count_of(110.0)}
+    blocks = tuple(
+        Block(
+            "shop",
+            number,
+            0,
+            0,
+            (_arm("default", 1000.0, some), _arm("plan", 999.0 + 2 * (number % 2), some)),
+        )
+        for number in range(ROUNDS)
+    )
+    shop = replace(synthetic(), workloads=("shop",), blocks=blocks, verdicts=())
+    found = decide_plan(shop, "plan", TERMS)
+    assert found.state is PlanState.NOTHING
+    assert found.sentence.replace(SPACE, " ") == (
+        "No gain by the plan: no workload can be 2 % faster. On shop, 89 % of the statements' time is "
+        "select-orders, with 1,735 blocks and 4 rows per call. pgdyno profile shows its plan."
+    )
+    alike = {str(number): _count_of(1.0) for number in range(6)}
+    level = tuple(
+        replace(one, arms=tuple(replace(its, statements=alike) for its in one.arms)) for one in blocks
+    )
+    assert decide_plan(replace(shop, blocks=level), "plan", TERMS).sentence.endswith("faster.")
+
+
+def _count_of(time_ms: float) -> StatementCount:
+    return StatementCount(100, time_ms, 100, 300, 0)
+
+
+def _arm(name: str, rate: float, statements: Mapping[str, StatementCount]) -> ArmBlock:
+    values = dict.fromkeys(("throughput_tps", "latency_mean_ms", "latency_p99_ms"), rate)
+    return ArmBlock(name, 1000, 1.0, values, statements=statements)
 
 
 def test_a_look_spends_a_fifth_of_the_error_and_leaves_the_rest() -> None:

@@ -13,7 +13,7 @@ from tests.golden.synthetic import experiment as synthetic
 
 from pgdyno.measure.blocks.blocks import with_trimmed_statements
 from pgdyno.measure.decisions.plan_outcome import gate_code
-from pgdyno.measure.verdicts.statements import statement_verdicts
+from pgdyno.measure.verdicts.statements import costliest, statement_verdicts
 from pgdyno.model.experiments.experiment import ArmBlock, Block, Design, Experiment
 from pgdyno.model.experiments.metric import THROUGHPUT
 from pgdyno.model.experiments.statements import UNNAMED, StatementCount, StatementVerdict
@@ -69,6 +69,15 @@ def measured(ratio: float, calls: int = 1000, ms: float = 1.0) -> Experiment:
 def verdict_on(name: str, found: Experiment) -> StatementVerdict:
     (verdict,) = [one for one in statement_verdicts(found) if one.statement == name]
     return verdict
+
+
+def test_the_costliest_statement_is_that_of_the_baseline() -> None:
+    found = costliest(measured(20.0, calls=500), "w")  # ms in eight rounds: 500 of point, 2000 of scan
+    assert found == ("scan", 0.8, StatementCount(8000, 16000.0, 8000, 24000, 0))
+    of_others = {"point": counted(10, 1.0), UNNAMED: counted(30, 1.0)}
+    some = experiment(Block("w", 0, 0, 0, (arm("a", of_others), arm("b", of_others))))
+    assert costliest(some, "w") == ("point", 0.25, counted(10, 1.0))
+    assert costliest(some, "another") is None
 
 
 def test_the_effect_is_the_mean_over_rounds_of_the_ratio_of_times_per_call() -> None:

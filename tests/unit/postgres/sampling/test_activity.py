@@ -14,12 +14,12 @@ from pgdyno.postgres.sampling.activity import ActivitySampling, sample_of
 from pgdyno.postgres.waits import ActivitySample, Wait
 
 ROWS = [
-    ("client backend", None, None, 2),
-    ("client backend", "LWLock", "WALWrite", 3),
-    ("parallel worker", "IPC", "BufferIO", 1),
-    ("autovacuum worker", "Timeout", "VacuumDelay", 2),
-    ("autovacuum worker", None, None, 1),
-    ("walsender", "Client", "WalSenderWaitForWAL", 1),
+    ("client backend", None, None, None, 2),
+    ("client backend", "LWLock", "WALWrite", None, 3),
+    ("parallel worker", "IPC", "BufferIO", None, 1),
+    ("autovacuum worker", "Timeout", "VacuumDelay", None, 2),
+    ("autovacuum worker", None, None, None, 1),
+    ("walsender", "Client", "WalSenderWaitForWAL", None, 1),
 ]
 
 
@@ -33,15 +33,15 @@ def test_clients_and_their_workers_are_busy_and_others_are_not() -> None:
 
 
 def test_a_backend_that_has_become_idle_while_the_server_looked_was_computing() -> None:
-    rows = [("client backend", "Client", "ClientRead", 2), ("client backend", None, None, 1)]
+    rows = [("client backend", "Client", "ClientRead", None, 2), ("client backend", None, None, None, 1)]
     assert sample_of(rows, 0.0).waits == ((Wait("CPU"), 3),)
-    assert sample_of([("client backend", "Client", "ClientWrite", 1)], 0.0).waits == (
+    assert sample_of([("client backend", "Client", "ClientWrite", None, 1)], 0.0).waits == (
         (Wait("Client", "ClientWrite"), 1),
     )
 
 
 def test_a_checkpointer_that_the_query_lists_is_at_work() -> None:
-    assert sample_of([("checkpointer", "Timeout", "CheckpointWriteDelay", 1)], 0.0).is_checkpointing
+    assert sample_of([("checkpointer", "Timeout", "CheckpointWriteDelay", None, 1)], 0.0).is_checkpointing
 
 
 def test_an_idle_server_gives_an_empty_sample() -> None:

@@ -16,7 +16,6 @@ from pgdyno.profile.view.profile_text import (
     comparison_table,
     headline,
     notes,
-    statement_table,
 )
 
 
@@ -66,9 +65,3 @@ def test_notes_say_where_lines_come_from_and_the_cost_of_sampling() -> None:
     assert [*advice_lines(PROFILE)] == [
         "At most +25%: statements are planned (plan_cache_mode). Lines concerned: planning, parsing"
     ]
-
-
-def test_statements_are_cut_in_tables() -> None:
-    [row] = statement_table(PROFILE).rows
-    assert len(row[0]) == 70
-    assert row[1:] == ("1.00", "12", "5.00", "1.00", "2.00", "0.00")
