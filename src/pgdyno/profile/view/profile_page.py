@@ -50,7 +50,6 @@ class ProfileSection:
     """A variant's section of the page."""
 
     variant: str
-    where: str
     statements: tuple[Table, ...]
     figure: Figure
     flames: Figure | None
@@ -63,7 +62,7 @@ def render_profiles(profiles: Sequence[TransactionProfile]) -> str:
     return render(
         _PAGE,
         workload=profiles[0].workload,
-        headlines=[headline(one) for one in profiles],
+        headlines=[*_headlines(profiles)],
         compared=comparison_table(*profiles) if len(profiles) > 1 else None,
         sections=[_section(one, place) for place, one in enumerate(profiles)],
         groups=[(str(one), _STYLES[one]) for one in AccountGroup],
@@ -71,6 +70,11 @@ def render_profiles(profiles: Sequence[TransactionProfile]) -> str:
         heats=_HEATS,
         notes=[*dict.fromkeys(_notes(profiles))],
     )
+
+
+def _headlines(profiles: Sequence[TransactionProfile]) -> Iterator[str]:
+    for one in profiles:
+        yield from filter(None, (where_time_goes(one.statements), headline(one)))
 
 
 def _notes(profiles: Sequence[TransactionProfile]) -> Iterator[str]:
@@ -88,7 +92,6 @@ def _section(profile: TransactionProfile, place: int) -> ProfileSection:
     tables = (kernel_table(profile), *processor_tables(profile))
     return ProfileSection(
         profile.variant,
-        where_time_goes(profile.statements),
         tuple(statement_tables(profile)),
         figure(partial(cascade, caption, bars, profile.latency.us), account_table(profile), title=title),
         _flame_figure(profile, place) if profile.stacks else None,

@@ -56,6 +56,14 @@ def test_a_page_shows_names_as_they_are_and_runs_nothing() -> None:
     assert "default-src 'none'" in page
 
 
+def test_a_page_begins_with_the_statement_that_takes_the_time() -> None:
+    slow = StatementTime("SELECT 1", 1.0, 0.0, 900.0, 4.0, 9.0, 0.0, name="slow", rows_read=200_000.0)
+    page = render_profiles((replace(PROFILE, statements=(slow,)),))
+    answer = "time is slow, which reads 200,000 rows to return 4."
+    assert page.index("<h1>") < page.index(answer) < page.index("4,000 transactions per second")
+    assert page.count(answer) == 1
+
+
 def test_two_profiles_are_compared_first() -> None:
     page = render_profiles((PROFILE, replace(PROFILE, variant="generic")))
     assert page.index('id="compared"') < page.index('id="profile-1"') < page.index('id="profile-2"')
